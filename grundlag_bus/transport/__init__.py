@@ -1,0 +1,19 @@
+"""Moves bytes and decides nothing: the Transport protocol, the topology as data, and its implementations.
+
+`RabbitTransport` is in `grundlag_bus.transport.rabbitmq` and not imported here, since its client is slow to import.
+"""
+
+from grundlag_bus.transport.base import Delivery, Message, Subscription, Transport
+from grundlag_bus.transport.memory import MemoryBus, MemoryTransport, named_bus
+from grundlag_bus.transport.topology import Topology
+
+__all__ = [
+    "Delivery",
+    "MemoryBus",
+    "MemoryTransport",
+    "Message",
+    "Subscription",
+    "Topology",
+    "Transport",
+    "named_bus",
+]

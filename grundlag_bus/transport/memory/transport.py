@@ -1,0 +1,159 @@
+"""The transport on a bus inside this process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from grundlag_bus.errors import PublishRefusedError, TransportClosedError
+from grundlag_bus.transport.memory.bus import MemoryBus
+from grundlag_bus.transport.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grundlag_bus.transport.base import Delivery, Message
+    from grundlag_bus.transport.memory.queue import Entry, MemoryQueue
+    from grundlag_bus.transport.topology import Queue, Route, Stream
+
+
+class MemoryTransport:
+    """A transport on a bus of its own, or on one that it shares.
+
+    bus: a `MemoryBus`, or `named_bus(name)` for one by name; clock: Unix seconds, for deadlines (and for the
+    expiry of queues on a bus of its own).
+    """
+
+    embedded = True
+
+    def __init__(
+        self, *, namespace: str = "grundlag", clock: Callable[[], float] = time.time, bus: MemoryBus | None = None
+    ) -> None:
+        self.topology = Topology(namespace)
+        self._clock = clock
+        self._bus = bus if bus is not None else MemoryBus(clock=clock)
+        self._subscriptions: set[_Subscription] = set()
+        self._open = False
+
+    async def open(self) -> None:
+        """Declare the exchanges and the dead queue. A closed transport may be opened again."""
+        self._bus.attach()
+        for exchange in self.topology.exchanges:
+            self._bus.declare_exchange(exchange)
+        self._bus.declare(self.topology.dead_queue)
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+        for subscription in tuple(self._subscriptions):
+            await subscription.close()
+
+    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+        """Put the message into its queues. Waits for nothing but a turn of the loop; a passed deadline refuses it."""
+        if not self._open:
+            raise _closed()
+        if self._clock() >= deadline:
+            raise PublishRefusedError("The deadline passed before the message was published: nothing was sent.")
+        self._bus.publish(route, message)
+        await asyncio.sleep(0)
+
+    async def subscribe(
+        self,
+        queue: Queue,
+        receive: Callable[[Delivery], None],
+        *,
+        prefetch: int,
+        renewed: Callable[[], None] | None = None,  # noqa: ARG002  there is no connection to lose
+    ) -> _Subscription:
+        """Declare the queue and consume it. prefetch: 0 is without bound."""
+        if not self._open:
+            raise _closed()
+        subscription = _Subscription(self._bus, self._bus.declare(queue), receive, prefetch, self._subscriptions)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    async def read(self, stream: Stream) -> list[bytes]:
+        if not self._open:
+            raise _closed()
+        return list(self._bus.declare_stream(stream))
+
+
+class _Delivery:
+    """A message in hand."""
+
+    __slots__ = ("_subscription", "message", "redelivered")
+
+    def __init__(self, subscription: _Subscription, message: Message, *, redelivered: bool) -> None:
+        self._subscription = subscription
+        self.message = message
+        self.redelivered = redelivered
+
+    def ack(self) -> None:
+        self._subscription.settle(self)
+
+    def nack(self) -> None:
+        self._subscription.give_back(self)
+
+    def reject(self) -> None:
+        self._subscription.refuse(self)
+
+
+class _Subscription:
+    """A consumer of one queue and what it has in hand, in the order of delivery."""
+
+    def __init__(
+        self,
+        bus: MemoryBus,
+        queue: MemoryQueue,
+        receive: Callable[[Delivery], None],
+        prefetch: int,
+        siblings: set[_Subscription],
+    ) -> None:
+        self._bus = bus
+        self._queue = queue
+        self._receive = receive
+        self._prefetch = prefetch or sys.maxsize
+        self._siblings = siblings
+        self._in_hand: dict[_Delivery, Entry] = {}
+        queue.add(self)
+
+    def take(self, entry: Entry) -> None:
+        delivery = _Delivery(self, entry.message, redelivered=entry.redelivered)
+        self._in_hand[delivery] = entry
+        if len(self._in_hand) < self._prefetch:
+            self._queue.free(self)
+        self._receive(delivery)
+
+    def settle(self, delivery: _Delivery) -> Entry | None:
+        """Return what is settled by this, or None if it was settled before."""
+        entry = self._in_hand.pop(delivery, None)
+        if entry is not None and len(self._in_hand) == self._prefetch - 1:
+            self._queue.free(self)
+        return entry
+
+    def give_back(self, delivery: _Delivery) -> None:
+        entry = self.settle(delivery)
+        if entry is not None:
+            self._queue.put_back(entry)
+
+    def refuse(self, delivery: _Delivery) -> None:
+        entry = self.settle(delivery)
+        if entry is not None:
+            self._bus.dead_letter(self._queue, entry)
+
+    async def stop(self) -> None:
+        self._queue.remove(self, self._bus.clock())
+
+    async def close(self) -> None:
+        await self.stop()
+        self._siblings.discard(self)
+        entries = tuple(self._in_hand.values())
+        self._in_hand.clear()
+        for entry in entries:
+            self._bus.lose(self._queue, entry)
+
+
+def _closed() -> TransportClosedError:
+    return TransportClosedError("The memory transport is not open: call open() first, and publish before close().")
