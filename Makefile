@@ -1,0 +1,63 @@
+# `make` alone lists what there is. Every target sets up what it needs, and is quick when nothing changed.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ARGS ?=
+
+.DEFAULT_GOAL := list
+.PHONY: list venv demo test contract check lint types imports cover contract-3.10 broker bench clean
+
+list:  ## this list
+	@awk -F ':.*  ## ' '/^[a-z0-9.-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(STAMP)  ## an environment in .venv with exact versions (PYTHON=python3.12 for another interpreter)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is older than Python 3.11: name a newer one with make PYTHON=python3.11." >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { \
+		echo "$(PYTHON) has no venv module: apt-get install python3-venv." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $@
+
+demo: $(STAMP)  ## the main job, shown; ICS=FILE takes a calendar of yours, GRUNDLAG_URL a broker
+	@$(BIN)/grundlag-bus demo $(if $(ICS),--ics '$(ICS)')
+
+test: $(STAMP)  ## every test; obtains a broker by itself (GRUNDLAG_TEST_AMQP_URL names one); ARGS for pytest
+	$(BIN)/python -m pytest $(ARGS)
+
+contract: $(STAMP)  ## the contract suite alone; GRUNDLAG_TEST_RABBITMQ=3.10 for the other broker version
+	$(BIN)/python -m pytest tests/contract $(ARGS)
+
+check: lint types imports cover contract-3.10  ## the gate: all of it, and the contract suite on RabbitMQ 3.10 too
+
+lint: $(STAMP)  ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(STAMP)  ## mypy, strict
+	$(BIN)/mypy
+
+imports: $(STAMP)  ## the layers
+	$(BIN)/lint-imports --no-cache --no-logo
+
+cover: $(STAMP)  ## every test, with branch coverage
+	@rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest --cov --cov-report= $(ARGS)
+	$(BIN)/coverage report
+
+contract-3.10: $(STAMP)  ## the contract suite on RabbitMQ 3.10
+	env -u GRUNDLAG_TEST_AMQP_URL GRUNDLAG_TEST_RABBITMQ=3.10 $(BIN)/python -m pytest tests/contract
+
+broker: $(STAMP)  ## a RabbitMQ 4.3 of your own at amqp://guest:guest@127.0.0.1:5672/ without Docker, until Ctrl-C
+	@$(BIN)/python -m ops.rabbitmq run --port 5672
+
+bench: $(STAMP)  ## calls per second beside hand-written aiormq and FastStream
+	$(BIN)/python ops/bench/bench.py $(ARGS)
+
+clean:  ## remove the environment and every cache (brokers are kept under ~/.cache/grundlag-bus)
+	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find grundlag_bus ops tests -name __pycache__ -type d -prune -exec rm -rf {} +

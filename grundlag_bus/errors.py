@@ -1,0 +1,344 @@
+"""Every error of the package, by whose fault it is, and the two signals an action may raise.
+
+Rules:
+- An error carries attributes; its text is for people and is never parsed.
+- `CallError` and below are how a call ended: each has a `code` of the wire, and `error_from_failure` turns a failed
+  response into exactly the exception that an in-process call raises.
+- `ToolInterrupt` and `Defer` are no errors. They derive from `BaseException`, so that an action's `except Exception`
+  cannot swallow them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+IssuePath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong with a value.
+
+    path: keys and indexes from the value's root to the place; code: a short stable word; message: a sentence that
+    never holds the whole value.
+    """
+
+    path: IssuePath
+    code: str
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": list(self.path), "code": self.code, "message": self.message}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Issue:
+        return cls(tuple(data.get("path", ())), str(data.get("code", "invalid")), str(data.get("message", "")))
+
+    def __str__(self) -> str:
+        place = ".".join(str(step) for step in self.path) or "the value itself"
+        return f"{place}: {self.message}"
+
+
+class GrundlagError(Exception):
+    """Base of every error that this package raises."""
+
+
+# --- the developer's or operator's part -------------------------------------------------------------------------------
+
+
+class ConfigurationError(GrundlagError):
+    """A definition or a setting is wrong: seen at start, never in the middle of a call."""
+
+
+class ServiceMissingError(ConfigurationError):
+    """Nothing is registered for the type that an action asked of `Services`."""
+
+    def __init__(self, wanted: type, registered: Iterable[type]) -> None:
+        self.wanted = wanted
+        self.registered = tuple(registered)
+        names = ", ".join(sorted(t.__qualname__ for t in self.registered)) or "nothing"
+        super().__init__(
+            f"No service {wanted.__qualname__} is registered (registered: {names}): "
+            f"add services.register({wanted.__qualname__}, recipe) to the registry's ServiceRegistry."
+        )
+
+
+class ServicesClosedError(GrundlagError):
+    """A service was asked of `Services` whose call or worker has ended."""
+
+
+class TopologyMismatchError(ConfigurationError):
+    """A queue or exchange exists on the broker with other arguments than this version declares."""
+
+
+class NotJsonError(GrundlagError, ValueError):
+    """A value cannot cross the seam: it is no plain JSON data, too deep or too large. `issue` names the place."""
+
+    def __init__(self, issue: Issue) -> None:
+        self.issue = issue
+        super().__init__(str(issue))
+
+
+class EnvelopeError(GrundlagError):
+    """Bytes from the bus are no envelope of this version. `reason` says what is wrong with them."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+# --- the transport's part ---------------------------------------------------------------------------------------------
+
+
+class TransportError(GrundlagError):
+    """The transport could not do what was asked."""
+
+
+class BusUnreachableError(TransportError):
+    """The broker cannot be reached or refuses the connection; the text names the address without its password."""
+
+
+class UnroutableError(TransportError):
+    """No queue takes this message: it was not accepted by the broker."""
+
+
+class PublishRefusedError(TransportError):
+    """The broker refused the message (a nack), or its turn did not come in time: it was not accepted."""
+
+
+class PublishUnsureError(TransportError):
+    """The message was written and the connection ended before the broker confirmed it: it may have been accepted."""
+
+
+class TransportClosedError(TransportError):
+    """The transport was closed, or not opened yet: nothing was written."""
+
+
+# --- how a call ended -------------------------------------------------------------------------------------------------
+
+
+class CallError(GrundlagError):
+    """A call that failed.
+
+    code: the wire's code; details: plain JSON data; retryable: whether the same call may succeed later.
+    """
+
+    code: str = "internal"
+    retryable: bool = False
+    issues: tuple[Issue, ...] = ()
+
+    def __init__(self, message: str, *, details: Any = None, retryable: bool | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+        if retryable is not None:
+            self.retryable = retryable
+
+
+class ActionFailed(CallError):  # noqa: N818  it is what an action says, and named so in the public API
+    """The action itself says that it failed: raise it with a code of your own and a sentence for the caller."""
+
+    def __init__(self, code: str, message: str, *, details: Any = None, retryable: bool = False) -> None:
+        super().__init__(message, details=details, retryable=retryable)
+        self.code = code
+
+
+class _IssuesError(CallError):
+    """A value that does not fit its schema, with every issue found."""
+
+    subject: ClassVar[str] = "value"
+
+    def __init__(self, owner_id: str, issues: Sequence[Issue]) -> None:
+        self.owner_id = owner_id
+        self.issues = tuple(issues)
+        more = f" (and {len(self.issues) - 3} more)" if len(self.issues) > 3 else ""  # noqa: PLR2004  a sentence's worth
+        told = "; ".join(str(issue) for issue in self.issues[:3])
+        super().__init__(
+            f"The {self.subject} of {owner_id} is not valid: {told}{more}",
+            details={"actionId": owner_id, "issues": [issue.to_json() for issue in self.issues]},
+        )
+
+
+class ActionInputValidationError(_IssuesError):
+    """The input does not fit the action's schema; the action did not run."""
+
+    code = "input_invalid"
+    subject = "input"
+
+    @property
+    def action_id(self) -> str:
+        return self.owner_id
+
+
+class ActionOutputValidationError(_IssuesError):
+    """What the action returned (or emitted, or kept as state) does not fit its schema or is no JSON data."""
+
+    code = "output_invalid"
+    subject = "output"
+
+    @property
+    def action_id(self) -> str:
+        return self.owner_id
+
+
+class ToolInputValidationError(_IssuesError):
+    """The input does not fit the schema of a tool made by `define_tool`; the tool did not run."""
+
+    code = "input_invalid"
+    subject = "input"
+
+    @property
+    def tool_id(self) -> str:
+        return self.owner_id
+
+
+class ToolOutputValidationError(_IssuesError):
+    """What a tool made by `define_tool` returned does not fit its schema."""
+
+    code = "output_invalid"
+    subject = "output"
+
+    @property
+    def tool_id(self) -> str:
+        return self.owner_id
+
+
+class AnswerInvalidError(_IssuesError):
+    """The answer does not fit the interrupt's schema; the interrupt stays pending."""
+
+    code = "answer_invalid"
+    subject = "answer"
+
+    @property
+    def action_id(self) -> str:
+        return self.owner_id
+
+
+class ActionUnknownError(CallError):
+    """Nobody announced this action."""
+
+    code = "action_unknown"
+
+
+class ProviderUnavailableError(CallError):
+    """No queue exists for the provider's lane: no worker of it has ever started here."""
+
+    code = "provider_unavailable"
+    retryable = True
+
+
+class OverloadedError(CallError):
+    """The broker refused the call; it was not accepted."""
+
+    code = "overloaded"
+    retryable = True
+
+
+class DeadlineExceededError(CallError):
+    """The deadline passed first. details: {published: true, false or null when unsure}."""
+
+    code = "deadline_exceeded"
+
+
+class OutcomeUnknownError(CallError):
+    """The call may have run. details: {published: true, or null when unsure}."""
+
+    code = "outcome_unknown"
+
+
+class StateInvalidError(CallError):
+    """The state of a resumption was not sealed for this user, action, input and namespace."""
+
+    code = "state_invalid"
+
+
+class InterruptExpiredError(CallError):
+    """The interrupt was not answered in time."""
+
+    code = "interrupt_expired"
+
+
+class NestedInterruptError(CallError):
+    """An inner call's interrupt may not leave the outer action: the outer one has to ask itself."""
+
+    code = "nested_interrupt"
+
+
+class PayloadTooLargeError(CallError):
+    """A request or a response is larger than the limit, as JSON. details: {limit, size} in bytes."""
+
+    code = "payload_too_large"
+
+
+class InternalError(CallError):
+    """The action raised something unexpected; details: {type, reference}, the reference finds the worker's log line."""
+
+    code = "internal"
+
+
+_PLAIN: dict[str, type[CallError]] = {
+    kind.code: kind
+    for kind in (
+        ActionUnknownError,
+        ProviderUnavailableError,
+        OverloadedError,
+        DeadlineExceededError,
+        OutcomeUnknownError,
+        StateInvalidError,
+        InterruptExpiredError,
+        NestedInterruptError,
+        PayloadTooLargeError,
+        InternalError,
+    )
+}
+_WITH_ISSUES: dict[str, type[_IssuesError]] = {
+    kind.code: kind for kind in (ActionInputValidationError, ActionOutputValidationError, AnswerInvalidError)
+}
+
+
+def error_from_failure(code: str, message: str, details: Any, *, retryable: bool, action_id: str) -> CallError:
+    """Make the exception that a failed response stands for, of the class that the same call raises in process."""
+    if code in _WITH_ISSUES:
+        told = details if isinstance(details, dict) else {}
+        issues = [Issue.from_json(issue) for issue in told.get("issues", ())]
+        return _WITH_ISSUES[code](str(told.get("actionId", action_id)), issues)
+    if code in _PLAIN:
+        return _PLAIN[code](message, details=details, retryable=retryable)
+    return ActionFailed(code, message, details=details, retryable=retryable)
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+
+class ToolInterrupt(BaseException):
+    """A person must answer before the call can go on.
+
+    An action raises it with `message`, `data` (shown to the person) and `state` (64 KiB of JSON at most, kept sealed).
+    At the caller it also carries what a resumption needs: `interrupt_id`, the sealed `state`, the `input` of the call,
+    the JSON Schema of the answer, and when it expires.
+    """
+
+    def __init__(  # noqa: PLR0913  the fields of the wire's interrupted response
+        self,
+        message: str,
+        *,
+        data: Any = None,
+        state: Any = None,
+        interrupt_id: str | None = None,
+        input: Any = None,  # noqa: A002  the wire's word
+        answer_schema: dict[str, Any] | None = None,
+        expires_at: datetime | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data = data
+        self.state = state
+        self.interrupt_id = interrupt_id
+        self.input = input
+        self.answer_schema = answer_schema
+        self.expires_at = expires_at

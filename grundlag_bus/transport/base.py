@@ -1,0 +1,108 @@
+"""What the bus asks of a transport: move bytes, decide nothing.
+
+A transport knows exchanges, queues and streams by the data in `topology`; it knows no call and no reply. Settling a
+delivery is synchronous: the transport joins what is settled and published in one turn of the loop into one write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grundlag_bus.transport.topology import Queue, Route, Stream, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Bytes with the few properties that the broker acts on or that a reader of a dead letter needs."""
+
+    body: bytes
+    type: str
+    correlation_id: str | None = None
+    reply_to: str | None = None
+
+
+class Delivery(Protocol):
+    """One message that was handed over and is not settled yet.
+
+    Settling is idempotent: only the first of `ack`, `nack`, `reject` counts. On a delivery whose connection is gone
+    they do nothing, since the broker hands the message out again.
+    """
+
+    @property
+    def message(self) -> Message: ...
+
+    @property
+    def redelivered(self) -> bool: ...
+
+    def ack(self) -> None:
+        """Settle: the broker forgets the message."""
+
+    def nack(self) -> None:
+        """Give back unstarted: the broker hands it to whoever is free."""
+
+    def reject(self) -> None:
+        """Refuse for good: the message is dead-lettered."""
+
+
+class Subscription(Protocol):
+    """A consumer of one queue, kept alive over reconnects until it is stopped."""
+
+    async def stop(self) -> None:
+        """Take no more deliveries. Those in hand can still be settled. Idempotent."""
+
+    async def close(self) -> None:
+        """Stop, write out what is settled, and give back what is not. Idempotent."""
+
+
+class Transport(Protocol):
+    """Moves bytes. Implementations: `MemoryTransport`, `RabbitTransport`; both pass tests/contract/transport."""
+
+    topology: Topology
+    embedded: bool
+    """Whether the bus lives and dies with this process."""
+
+    async def open(self) -> None:
+        """Connect and declare the exchanges of the topology. Idempotent.
+
+        Raises BusUnreachableError, TopologyMismatchError.
+        """
+
+    async def close(self) -> None:
+        """Write out what is settled, close every subscription and the connection. Idempotent.
+
+        Publishes that are still unconfirmed then end as PublishUnsureError.
+        """
+
+    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+        """Publish durably and return when the broker has confirmed.
+
+        deadline: Unix seconds; while the connection is down, the broker blocks or the byte budget is spent, this waits
+        until then. Raises UnroutableError, PublishRefusedError (nack, or nothing written by the deadline),
+        PublishUnsureError (written, but not confirmed before the connection ended or the deadline passed),
+        TransportClosedError.
+        """
+
+    async def subscribe(
+        self,
+        queue: Queue,
+        receive: Callable[[Delivery], None],
+        *,
+        prefetch: int,
+        renewed: Callable[[], None] | None = None,
+    ) -> Subscription:
+        """Declare the queue with its bindings and consume it.
+
+        receive: called in the loop for each delivery, must return at once and must not raise.
+        renewed: called when, after a reconnect, the queue had to be made anew (what it held is gone).
+        Raises BusUnreachableError, TopologyMismatchError, TransportClosedError.
+        """
+
+    async def read(self, stream: Stream) -> list[bytes]:
+        """Declare the stream and return the bodies of all its entries, oldest first.
+
+        Whoever declares it writes an empty entry (`b"{}"`), which is returned as any other.
+        """
