@@ -11,7 +11,6 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -32,46 +31,41 @@ class _Binder:
     def __init__(self, exchange: Exchange) -> None:
         self.kind = exchange.kind
         self._exact: dict[str, dict[MemoryQueue, None]] = {}
-        self._patterns: dict[str, tuple[Callable[[str], object], dict[MemoryQueue, None]]] = {}
+        self._patterns: dict[str, dict[MemoryQueue, None]] = {}
 
     def bind(self, routing_key: str, queue: MemoryQueue) -> None:
         words = routing_key.split(".")
         if self.kind == "topic" and ("*" in words or "#" in words):
-            self._patterns.setdefault(routing_key, (topic_pattern(routing_key).fullmatch, {}))[1][queue] = None
+            self._patterns.setdefault(routing_key, {})[queue] = None
         else:
             self._exact.setdefault("" if self.kind == "fanout" else routing_key, {})[queue] = None
 
     def unbind(self, queue: MemoryQueue) -> None:
-        for routing_key, queues in list(self._exact.items()):
-            queues.pop(queue, None)
-            if not queues:
-                del self._exact[routing_key]
-        for routing_key, (_, queues) in list(self._patterns.items()):
-            queues.pop(queue, None)
-            if not queues:
-                del self._patterns[routing_key]
+        for bindings in (self._exact, self._patterns):
+            for routing_key, queues in list(bindings.items()):
+                queues.pop(queue, None)
+                if not queues:
+                    del bindings[routing_key]
 
     def route(self, routing_key: str) -> dict[MemoryQueue, None]:
         """Every queue once, however many of its bindings match."""
         found = self._exact.get("" if self.kind == "fanout" else routing_key, {})
-        if self._patterns:
-            text = f".{routing_key}" if routing_key else ""
-            for matches, queues in self._patterns.values():
-                if matches(text):
-                    found = found | queues
+        for binding_key, queues in self._patterns.items():
+            if topic_matches(binding_key, routing_key):
+                found = found | queues
         return found
 
 
-def topic_pattern(binding_key: str) -> re.Pattern[str]:
-    """Translate a topic exchange's binding key; it is matched against a routing key with a dot before each word."""
-    any_words = r"(?:\.[^.]*)*"
-    one = {"*": r"\.[^.]*", "#": any_words}
-    parts: list[str] = []
-    for word in binding_key.split("."):
-        part = one.get(word, rf"\.{re.escape(word)}")
-        if part != any_words or parts[-1:] != [any_words]:
-            parts.append(part)
-    return re.compile("".join(parts), re.DOTALL)
+def topic_matches(binding_key: str, routing_key: str) -> bool:
+    """Compare word by word: `*` is one word, `#` any number. Takes binding words times routing words at most."""
+    words = routing_key.split(".") if routing_key else []
+    places = {0}  # how many words the binding's words so far can stand for
+    for wanted in binding_key.split("."):
+        if wanted == "#":
+            places = set(range(min(places, default=len(words) + 1), len(words) + 1))
+        else:
+            places = {place + 1 for place in places if place < len(words) and wanted in ("*", words[place])}
+    return len(words) in places
 
 
 class MemoryBus:

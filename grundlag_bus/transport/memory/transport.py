@@ -149,10 +149,15 @@ class _Subscription:
     async def close(self) -> None:
         await self.stop()
         self._siblings.discard(self)
+        self._receive = _nobody  # a receiver that keeps its deliveries would keep itself and the bus
         entries = tuple(self._in_hand.values())
         self._in_hand.clear()
         for entry in entries:
             self._bus.lose(self._queue, entry)
+
+
+def _nobody(_: Delivery) -> None:
+    """Receive for a closed subscription, which gets nothing."""
 
 
 def _closed() -> TransportClosedError:

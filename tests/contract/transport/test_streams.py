@@ -1,0 +1,68 @@
+"""Streams: a log that every reader reads from its start."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from grundlag_bus.errors import UnroutableError
+from grundlag_bus.transport import Message, Transport
+from tests.support.transports import in_time
+
+
+async def announce(transport: Transport, *entries: bytes) -> None:
+    for entry in entries:
+        await transport.publish(transport.topology.manifests.route, Message(entry, "manifest"), deadline=in_time())
+
+
+async def test_a_fresh_stream_holds_one_empty_entry(transport: Transport, peer: Transport) -> None:
+    assert await transport.read(transport.topology.manifests) == [b"{}"]
+    assert await peer.read(peer.topology.manifests) == [b"{}"]
+
+
+async def test_a_stream_that_nobody_declared_is_unroutable(transport: Transport) -> None:
+    with pytest.raises(UnroutableError):
+        await announce(transport, b"[1]")
+
+
+async def test_readers_everywhere_see_all_entries_in_order(transport: Transport, peer: Transport) -> None:
+    await transport.read(transport.topology.manifests)
+    await announce(transport, b"[1]", b"[2]")
+    await announce(peer, b"[3]")
+    for reader in (transport, peer, transport):
+        assert await reader.read(reader.topology.manifests) == [b"{}", b"[1]", b"[2]", b"[3]"]
+
+
+async def test_a_confirmed_entry_is_read_at_once(transport: Transport, peer: Transport) -> None:
+    expected = await transport.read(transport.topology.manifests)
+    for number in range(10):
+        entry = b"[%d]" % number
+        expected.append(entry)
+        await announce(transport, entry)
+        assert await peer.read(peer.topology.manifests) == expected
+
+
+async def test_a_long_stream_is_read_whole(transport: Transport, peer: Transport) -> None:
+    await transport.read(transport.topology.manifests)
+    entries = [b"%d" % number + b"x" * 3000 for number in range(400)]
+    await announce(transport, *entries)
+    assert await peer.read(peer.topology.manifests) == [b"{}", *entries]
+
+
+async def test_two_read_at_once(transport: Transport, peer: Transport) -> None:
+    await transport.read(transport.topology.manifests)
+    await announce(transport, b"[1]", b"[2]")
+    readings = await asyncio.gather(*(reader.read(reader.topology.manifests) for reader in (transport, peer) * 3))
+    assert readings == [[b"{}", b"[1]", b"[2]"]] * 6
+
+
+async def test_two_that_meet_a_fresh_stream_both_read_it(transport: Transport, peer: Transport) -> None:
+    """Both may have declared it and written its first entry."""
+    readings = await asyncio.gather(*(reader.read(reader.topology.manifests) for reader in (transport, peer)))
+    assert all(reading in ([b"{}"], [b"{}"] * 2) for reading in readings)
+
+
+async def test_what_was_read_is_the_reader_s_own(transport: Transport) -> None:
+    (await transport.read(transport.topology.manifests)).clear()
+    assert await transport.read(transport.topology.manifests) == [b"{}"]

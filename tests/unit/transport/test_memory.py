@@ -1,0 +1,445 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from grundlag_bus.errors import (
+    ConfigurationError,
+    PublishRefusedError,
+    TopologyMismatchError,
+    TransportError,
+    UnroutableError,
+)
+from grundlag_bus.transport import Delivery, MemoryBus, MemoryTransport, Message, Transport, named_bus
+from grundlag_bus.transport.topology import Exchange, Queue, Route
+from tests.support.transports import Inbox, in_time
+
+TOPIC = Exchange("events", "topic")
+
+
+def a_queue(name: str = "q", exchange: Exchange = TOPIC, routing_key: str = "q", **arguments: Any) -> Queue:
+    """Make a quorum queue; arguments as `max_length=2`."""
+    named = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+    return Queue(name, exchange, routing_key, {"x-queue-type": "quorum", **named})
+
+
+async def opened(bus: MemoryBus | None = None) -> MemoryTransport:
+    transport = MemoryTransport(bus=bus)
+    await transport.open()
+    return transport
+
+
+async def put(transport: Transport, body: bytes = b"x", *, exchange: str = "events", routing_key: str = "q") -> None:
+    await transport.publish(Route(exchange, routing_key), Message(body, "call"), deadline=in_time())
+
+
+async def taken(transport: Transport, queue: Queue) -> list[bytes]:
+    """Take what waits in the queue, and leave it empty."""
+    inbox = Inbox(ack=True)
+    subscription = await transport.subscribe(queue, inbox, prefetch=0)
+    await asyncio.sleep(0)
+    await subscription.close()
+    return inbox.bodies
+
+
+# --- hand-over --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_receiver_is_never_called_within_publish_or_settle() -> None:
+    transport = await opened()
+    inside: list[str] = []
+    doing = ""
+
+    def receive(delivery: Delivery) -> None:
+        inside.append(doing)
+        if len(inside) < 3:
+            delivery.nack()
+
+    await transport.subscribe(a_queue(), receive, prefetch=1)
+    doing = "publishing"
+    transport._bus.publish(Route("events", "q"), Message(b"x", "call"))
+    doing = ""
+    await asyncio.sleep(0)
+    assert inside == [""], "a nack within a receiver waits for the next turn"
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert inside == ["", "", ""]
+
+
+async def test_a_full_queue_and_a_fast_receiver_leave_turns_to_others() -> None:
+    transport = await opened()
+    await taken(transport, a_queue())
+    for _ in range(1000):
+        transport._bus.publish(Route("events", "q"), Message(b"x", "call"))
+    inbox = Inbox(ack=True)
+    await transport.subscribe(a_queue(), inbox, prefetch=1)
+    await asyncio.sleep(0)
+    assert 0 < len(inbox) < 100
+    await inbox.holds(1000)
+
+
+async def test_a_publisher_that_never_waits_leaves_turns_to_receivers() -> None:
+    transport, inbox = await opened(), Inbox(ack=True)
+    await transport.subscribe(a_queue(), inbox, prefetch=1)
+    for _ in range(10):
+        await put(transport)
+    assert len(inbox) >= 9
+
+
+async def test_a_waiting_bus_does_nothing() -> None:
+    transport, inbox = await opened(), Inbox()
+    await transport.subscribe(a_queue(), inbox, prefetch=1)
+    await put(transport)
+    await put(transport)
+    await asyncio.sleep(0)
+    loop = asyncio.get_running_loop()
+    with mock.patch.object(loop, "call_soon", wraps=loop.call_soon) as called:
+        await asyncio.sleep(0.02)
+    assert called.call_count <= 2, "nothing but the sleep's own callbacks"
+    assert await inbox.holds(1)
+
+
+async def test_a_receiver_that_raises_is_reported_and_the_queue_goes_on() -> None:
+    transport, seen = await opened(), list[bytes]()
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+
+    def receive(delivery: Delivery) -> None:
+        seen.append(delivery.message.body)
+        if len(seen) == 1:
+            raise RuntimeError("receiver")
+
+    await transport.subscribe(a_queue(), receive, prefetch=5)
+    for body in (b"1", b"2", b"3"):
+        await put(transport, body)
+    await asyncio.sleep(0)
+    assert seen == [b"1", b"2", b"3"]
+    assert [str(context["exception"]) for context in reported] == ["receiver"]
+
+
+async def test_consumers_with_room_take_turns() -> None:
+    transport = await opened()
+    inboxes = [Inbox(), Inbox(), Inbox()]
+    for inbox, prefetch in zip(inboxes, (1, 5, 5), strict=True):
+        await transport.subscribe(a_queue(), inbox, prefetch=prefetch)
+    for number in range(9):
+        await put(transport, b"%d" % number)
+    assert [inbox.bodies for inbox in inboxes] == [[b"0"], [b"1", b"3", b"5", b"7"], [b"2", b"4", b"6", b"8"]]
+
+
+async def test_what_comes_back_goes_first_in_the_order_it_came_back() -> None:
+    transport, inbox = await opened(), Inbox()
+    subscription = await transport.subscribe(a_queue(), inbox, prefetch=3)
+    for body in (b"1", b"2", b"3", b"4"):
+        await put(transport, body)
+    await inbox.holds(3)
+    await subscription.stop()
+    for delivery in reversed(inbox.deliveries):
+        delivery.nack()
+    assert await taken(transport, a_queue()) == [b"3", b"2", b"1", b"4"]
+
+
+# --- dead letters and limits ------------------------------------------------------------------------------------------
+
+
+async def dead_letters(transport: MemoryTransport) -> list[bytes]:
+    return await taken(transport, transport.topology.dead_queue)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+async def test_a_message_lost_more_often_than_the_limit_is_dead_lettered(limit: int) -> None:
+    transport = await opened()
+    queue = a_queue(delivery_limit=limit, dead_letter_exchange=transport.topology.dead.name)
+    for lost in range(limit + 1):
+        inbox = Inbox()
+        subscription = await transport.subscribe(queue, inbox, prefetch=1)
+        if not lost:
+            await put(transport)
+        await inbox.holds(1)
+        assert inbox.deliveries[0].redelivered == (lost > 0)
+        await subscription.close()
+    assert await taken(transport, queue) == []
+    assert await dead_letters(transport) == [b"x"]
+
+
+async def test_a_nack_does_not_count_towards_the_limit() -> None:
+    transport, inbox = await opened(), Inbox()
+    queue = a_queue(delivery_limit=1, dead_letter_exchange=transport.topology.dead.name)
+    subscription = await transport.subscribe(queue, inbox, prefetch=1)
+    await put(transport)
+    for count in range(1, 10):
+        await inbox.holds(count)
+        inbox.deliveries[-1].nack()
+    await subscription.close()
+    assert await dead_letters(transport) == []
+    assert await taken(transport, queue) == [b"x"]
+
+
+@pytest.mark.parametrize(("arguments", "times"), [({}, 21), ({"delivery_limit": -1}, 60)])
+async def test_the_limit_is_the_broker_s_default_or_none(arguments: dict[str, Any], times: int) -> None:
+    transport = await opened()
+    queue = a_queue(dead_letter_exchange=transport.topology.dead.name, **arguments)
+    await taken(transport, queue)
+    await put(transport)
+    for _ in range(times):
+        inbox = Inbox()
+        subscription = await transport.subscribe(queue, inbox, prefetch=1)
+        await inbox.holds(1)
+        await subscription.close()
+    assert await taken(transport, queue) == ([b"x"] if arguments else [])
+
+
+async def test_a_queue_without_a_dead_letter_exchange_drops_what_is_rejected() -> None:
+    transport, inbox = await opened(), Inbox()
+    subscription = await transport.subscribe(a_queue(), inbox, prefetch=1)
+    await put(transport)
+    await inbox.holds(1)
+    inbox.deliveries[0].reject()
+    await subscription.close()
+    assert await taken(transport, a_queue()) == []
+    assert await dead_letters(transport) == []
+
+
+async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None:
+    transport = await opened()
+    queue = a_queue(max_length=2, overflow="reject-publish")
+    await taken(transport, queue)
+    await put(transport, b"1")
+    await put(transport, b"2")
+    with pytest.raises(PublishRefusedError, match=r"q is full \(2\)"):
+        await put(transport, b"3")
+    assert await taken(transport, queue) == [b"1", b"2"]
+    await put(transport, b"4")
+    assert await taken(transport, queue) == [b"4"]
+
+
+@pytest.mark.parametrize("arguments", [{"max_length": 5}, {"message_ttl": 5}])
+async def test_an_argument_that_would_be_ignored_is_refused(arguments: dict[str, Any]) -> None:
+    transport = await opened()
+    with pytest.raises(ConfigurationError, match="The queue q has"):
+        await transport.subscribe(a_queue(**arguments), Inbox(), prefetch=1)
+
+
+# --- routing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("binding", "matching", "other"),
+    [
+        ("a.b", ["a.b"], ["a", "a.b.c", "axb", ""]),
+        ("*", ["a", "a-b"], ["", "a.b"]),
+        ("#", ["", "a", "a.b.c", "a..b"], []),
+        ("*.b", ["a.b", ".b"], ["b", "a.a.b"]),
+        ("a.*.c", ["a.b.c"], ["a.c", "a.b.b.c"]),
+        ("a.#", ["a", "a.b", "a.b.c"], ["ab", "", "b.a"]),
+        ("#.c", ["c", "a.c", "a.b.c"], ["ac", "c.a"]),
+        ("a.#.c", ["a.c", "a.b.c", "a.b.b.c"], ["a", "c", "ac"]),
+        ("#.b.#", ["b", "a.b", "b.c", "a.a.b.c"], ["a", "ab"]),
+        ("*.#", ["a", "a.b"], [""]),
+        ("#.#", ["", "a", "a.b"], []),
+        ("a+.(b)", ["a+.(b)"], ["aa.b"]),
+    ],
+)
+async def test_a_topic_exchange_routes_by_words(binding: str, matching: list[str], other: list[str]) -> None:
+    transport = await opened()
+    queue = a_queue(routing_key=binding)
+    await taken(transport, queue)
+    for routing_key in matching:
+        await put(transport, routing_key=routing_key)
+    for routing_key in other:
+        with pytest.raises(UnroutableError):
+            await put(transport, routing_key=routing_key)
+    assert len(await taken(transport, queue)) == len(matching)
+
+
+@pytest.mark.timeout(5)
+async def test_many_wildcards_do_not_stall_the_bus() -> None:
+    transport = await opened()
+    await taken(transport, a_queue(routing_key="#.a." * 30 + "x"))
+    with pytest.raises(UnroutableError):
+        await put(transport, routing_key="a." * 60 + "a")
+
+
+async def test_a_fanout_exchange_routes_to_every_queue_whatever_the_key() -> None:
+    transport, fanout = await opened(), Exchange("all", "fanout")
+    queues = [a_queue(name, fanout, key) for name, key in (("one", "a"), ("two", "b.#"))]
+    for queue in queues:
+        await taken(transport, queue)
+    await put(transport, exchange="all", routing_key="whatever")
+    assert [await taken(transport, queue) for queue in queues] == [[b"x"], [b"x"]]
+
+
+async def test_a_direct_exchange_takes_wildcards_for_letters() -> None:
+    transport, direct = await opened(), Exchange("exact", "direct")
+    queue = a_queue(exchange=direct, routing_key="a.*")
+    await taken(transport, queue)
+    with pytest.raises(UnroutableError):
+        await put(transport, exchange="exact", routing_key="a.b")
+    await put(transport, exchange="exact", routing_key="a.*")
+    assert await taken(transport, queue) == [b"x"]
+
+
+async def test_the_default_exchange_routes_to_the_queue_of_that_name() -> None:
+    transport = await opened()
+    await taken(transport, a_queue("named"))
+    await put(transport, exchange="", routing_key="named")
+    assert await taken(transport, a_queue("named")) == [b"x"]
+
+
+async def test_a_queue_that_several_bindings_lead_to_gets_a_message_once() -> None:
+    transport = await opened()
+    for routing_key in ("a.b", "a.*", "#"):
+        await taken(transport, a_queue(routing_key=routing_key))
+    await put(transport, routing_key="a.b")
+    assert await taken(transport, a_queue()) == [b"x"]
+
+
+async def test_an_exchange_that_does_not_exist_is_unroutable() -> None:
+    with pytest.raises(UnroutableError, match="missing"):
+        await put(await opened(), exchange="missing")
+
+
+async def test_an_exchange_of_another_kind_is_a_mismatch() -> None:
+    transport = await opened()
+    await taken(transport, a_queue())
+    with pytest.raises(TopologyMismatchError, match="exists as topic and is declared as fanout"):
+        await transport.subscribe(a_queue("q2", Exchange("events", "fanout")), Inbox(), prefetch=1)
+
+
+async def test_a_mismatch_tells_the_difference() -> None:
+    transport = await opened()
+    await taken(transport, a_queue(delivery_limit=3))
+    with pytest.raises(TopologyMismatchError, match="x-delivery-limit is 3 there and 4 here"):
+        await transport.subscribe(a_queue(delivery_limit=4), Inbox(), prefetch=1)
+
+
+# --- lifetimes --------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_deadlines_are_measured_by_the_given_clock() -> None:
+    clock = Clock()
+    transport = MemoryTransport(clock=clock)
+    await transport.open()
+    await taken(transport, a_queue())
+    route, message = Route("events", "q"), Message(b"x", "call")
+    await transport.publish(route, message, deadline=1000.5)
+    clock.now = 1000.5
+    with pytest.raises(PublishRefusedError):
+        await transport.publish(route, message, deadline=1000.5)
+    assert await taken(transport, a_queue()) == [b"x"]
+
+
+async def test_an_unused_mailbox_expires_with_what_it_holds() -> None:
+    clock = Clock()
+    transport = MemoryTransport(clock=clock)
+    await transport.open()
+    mailbox, route = transport.topology.mailbox("ada"), transport.topology.reply_route("ada")
+    subscription = await transport.subscribe(mailbox, Inbox(), prefetch=1)
+    clock.now += 1000
+    await transport.publish(route, Message(b"used", "reply"), deadline=clock.now + 1)
+    await subscription.close()
+    clock.now += 299
+    await transport.publish(route, Message(b"in time", "reply"), deadline=clock.now + 1)
+    clock.now += 1
+    with pytest.raises(UnroutableError):
+        await transport.publish(route, Message(b"late", "reply"), deadline=clock.now + 1)
+    assert await taken(transport, mailbox) == []
+
+
+async def test_expired_mailboxes_do_not_pile_up() -> None:
+    clock = Clock()
+    transport = MemoryTransport(clock=clock)
+    await transport.open()
+    for number in range(1000):
+        await (await transport.subscribe(transport.topology.mailbox(f"m{number}"), Inbox(), prefetch=1)).close()
+        clock.now += 60
+    assert len(transport._bus._queues) < 10
+    assert len(transport._bus._exchanges[transport.topology.replies.name]._exact) < 10
+
+
+async def test_settled_messages_are_not_kept() -> None:
+    transport, inbox = await opened(), Inbox(ack=True)
+    await transport.subscribe(a_queue(), inbox, prefetch=4)
+    body = b"x" * 10_000
+    before = sys.getrefcount(body)
+    for _ in range(10):
+        await put(transport, body)
+    await inbox.holds(10)
+    inbox.deliveries.clear()
+    assert sys.getrefcount(body) == before
+
+
+async def test_transports_of_one_bus_meet_and_others_do_not() -> None:
+    bus = MemoryBus()
+    one, two, alone = await opened(bus), await opened(bus), await opened()
+    await taken(one, a_queue())
+    await put(two)
+    assert await taken(one, a_queue()) == [b"x"]
+    with pytest.raises(UnroutableError):
+        await put(alone)
+
+
+async def test_a_named_bus_is_shared_while_someone_holds_it() -> None:
+    transport = await opened(named_bus("shared"))
+    await taken(transport, a_queue())
+    await put(transport)
+    await transport.close()
+    assert await taken(await opened(named_bus("shared")), a_queue()) == [b"x"]
+    assert named_bus("shared") is not named_bus("other")
+
+
+async def test_a_named_bus_is_gone_at_once_with_the_last_that_holds_it() -> None:
+    gc.disable()
+    try:
+        transport, inbox = await opened(named_bus("brief")), Inbox()
+        await transport.subscribe(a_queue(), inbox, prefetch=2)
+        await put(transport)
+        await put(transport)
+        await inbox.holds(2)
+        inbox.deliveries[0].ack()
+        await transport.close()
+        del transport, inbox
+        with pytest.raises(UnroutableError):
+            await put(await opened(named_bus("brief")))
+    finally:
+        gc.enable()
+
+
+def test_a_bus_goes_on_in_the_next_loop_when_it_is_unused() -> None:
+    bus = MemoryBus()
+
+    async def leave() -> None:
+        transport = await opened(bus)
+        await taken(transport, a_queue())
+        await put(transport)
+
+    async def take() -> list[bytes]:
+        return await taken(await opened(bus), a_queue())
+
+    asyncio.run(leave())
+    assert asyncio.run(take()) == [b"x"]
+
+
+def test_a_bus_with_subscriptions_refuses_another_loop() -> None:
+    bus = MemoryBus()
+
+    async def subscribe() -> None:
+        await (await opened(bus)).subscribe(a_queue(), Inbox(), prefetch=1)
+
+    asyncio.run(subscribe())
+    with pytest.raises(TransportError, match="another event loop"):
+        asyncio.run(subscribe())

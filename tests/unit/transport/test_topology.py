@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from grundlag_bus.errors import ConfigurationError
+from grundlag_bus.transport import Topology
+from grundlag_bus.transport.topology import Route
+
+
+def test_every_name_says_namespace_and_version() -> None:
+    topology = Topology("acme")
+    names = [exchange.name for exchange in topology.exchanges]
+    names += [topology.dead_queue.name, topology.call_queue("calendar", "main").name]
+    names += [topology.mailbox("m").name, topology.manifests.name]
+    assert all(name.startswith("acme.1.") for name in names)
+    assert len(set(names)) == len(names) - 1, "only the dead queue is named as its exchange"
+
+
+@pytest.mark.parametrize("namespace", ["", "1a", "a.b", "a b", "ä", "a" * 41, "a\n", "#"])
+def test_a_namespace_that_could_be_read_as_a_pattern_or_another_is_refused(namespace: str) -> None:
+    with pytest.raises(ConfigurationError, match="namespace"):
+        Topology(namespace)
+
+
+@pytest.mark.parametrize("namespace", ["a", "grundlag", "a" * 40, "Team-1_x"])
+def test_a_plain_namespace_is_taken(namespace: str) -> None:
+    assert Topology(namespace).namespace == namespace
+
+
+def test_a_call_is_published_to_where_its_queue_is_bound() -> None:
+    topology = Topology()
+    queue = topology.call_queue("calendar", "main")
+    assert topology.call_route("calendar", "main") == Route(queue.exchange.name, queue.routing_key)
+
+
+def test_a_reply_is_published_to_where_its_mailbox_is_bound() -> None:
+    topology = Topology()
+    queue = topology.mailbox("ada")
+    assert topology.reply_route("ada") == Route(queue.exchange.name, queue.routing_key)
+
+
+def test_a_stream_is_published_to_by_its_name() -> None:
+    stream = Topology().manifests
+    assert stream.route == Route("", stream.name)
+
+
+def test_a_call_queue_s_dead_letters_go_to_a_queue_without_a_limit() -> None:
+    topology = Topology()
+    arguments = topology.call_queue("calendar", "main").arguments
+    assert arguments["x-dead-letter-exchange"] == topology.dead_queue.exchange.name
+    assert not {"x-max-length", "x-max-length-bytes", "x-overflow"} & topology.dead_queue.arguments.keys()
+
+
+def test_arguments_are_the_caller_s_own() -> None:
+    topology = Topology()
+    topology.call_queue("calendar", "main").arguments.clear()
+    assert topology.call_queue("calendar", "main").arguments
