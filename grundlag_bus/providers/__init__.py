@@ -1,0 +1,1 @@
+"""Providers: actions with validated input and output, and what they run beside."""

@@ -60,7 +60,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an action. `deadline` and `sent_at` are Unix seconds."""
+    """One call of an action. `deadline` and `sent_at` are Unix seconds.
+
+    idempotent: whether its caller may send it again after an unsure publish; it does not travel.
+    """
 
     call_id: str
     provider_id: str
@@ -72,6 +75,7 @@ class Call:
     sent_at: float = 0.0
     generation: int = 1
     attempt: int = 1
+    idempotent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

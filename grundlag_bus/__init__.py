@@ -1,0 +1,118 @@
+"""Call a provider's actions as tools: in this process or over RabbitMQ.
+
+What stands in `__all__` is the public API, and nothing else is. Each name is loaded when it is first used, so that
+importing the package costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from grundlag_bus._version import __version__
+
+if TYPE_CHECKING:
+    from grundlag_bus.adapters import Bus, BusCaller, connect
+    from grundlag_bus.errors import (
+        ActionFailed,
+        ActionInputValidationError,
+        ActionOutputValidationError,
+        ActionUnknownError,
+        AnswerInvalidError,
+        BusUnreachableError,
+        CallError,
+        ConfigurationError,
+        DeadlineExceededError,
+        GrundlagError,
+        InternalError,
+        InterruptExpiredError,
+        Issue,
+        NestedInterruptError,
+        NotJsonError,
+        OutcomeUnknownError,
+        OverloadedError,
+        PayloadTooLargeError,
+        ProviderUnavailableError,
+        ServiceMissingError,
+        StateInvalidError,
+        ToolInputValidationError,
+        ToolInterrupt,
+        ToolOutputValidationError,
+        TopologyMismatchError,
+        TransportClosedError,
+    )
+    from grundlag_bus.providers.action import Action, define_action
+    from grundlag_bus.providers.as_tool import to_tool
+    from grundlag_bus.providers.context import ActionContext, ActionResumption
+    from grundlag_bus.providers.database import Database, DatabaseService
+    from grundlag_bus.providers.local import LocalCaller
+    from grundlag_bus.providers.provider import Entity, Event, Provider
+    from grundlag_bus.providers.registry import ProviderRegistry
+    from grundlag_bus.providers.seal import SealKeys
+    from grundlag_bus.providers.services import ServiceRegistry, Services
+    from grundlag_bus.schema.envelope import Call, Completed, Failed, Interrupted, Reply, Request, Response, Resumption
+    from grundlag_bus.schema.items import Item
+    from grundlag_bus.schema.manifest import Manifest
+    from grundlag_bus.schema.names import allocate_action_names
+    from grundlag_bus.tools import (
+        Caller,
+        ItemStore,
+        Outcome,
+        Tool,
+        ToolContext,
+        ToolItems,
+        ToolResumption,
+        define_tool,
+        gather_outcomes,
+        to_tools,
+    )
+    from grundlag_bus.transport import MemoryTransport, Transport
+    from grundlag_bus.transport.rabbitmq import RabbitTransport
+    from grundlag_bus.workers import Worker
+
+_PLACES = {
+    "adapters": "Bus BusCaller connect",
+    "errors": (
+        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerInvalidError "
+        "BusUnreachableError CallError ConfigurationError DeadlineExceededError GrundlagError InternalError "
+        "InterruptExpiredError Issue NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError "
+        "PayloadTooLargeError ProviderUnavailableError ServiceMissingError StateInvalidError ToolInputValidationError "
+        "ToolInterrupt ToolOutputValidationError TopologyMismatchError TransportClosedError"
+    ),
+    "providers.action": "Action define_action",
+    "providers.as_tool": "to_tool",
+    "providers.context": "ActionContext ActionResumption",
+    "providers.database": "Database DatabaseService",
+    "providers.local": "LocalCaller",
+    "providers.provider": "Entity Event Provider",
+    "providers.registry": "ProviderRegistry",
+    "providers.seal": "SealKeys",
+    "providers.services": "ServiceRegistry Services",
+    "schema.envelope": "Call Completed Failed Interrupted Reply Request Response Resumption",
+    "schema.items": "Item",
+    "schema.manifest": "Manifest",
+    "schema.names": "allocate_action_names",
+    "tools": (
+        "Caller ItemStore Outcome Tool ToolContext ToolItems ToolResumption define_tool gather_outcomes to_tools"
+    ),
+    "transport": "MemoryTransport Transport",
+    "transport.rabbitmq": "RabbitTransport",
+    "workers": "Worker",
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+__all__ = [  # noqa: PLE0604  the names of the table above
+    "__version__",
+    *sorted(_PLACE_OF),
+]
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACE_OF.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{place}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,140 @@
+"""A bus: tools and calls from one place, wherever the actions run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+from grundlag_bus.adapters.bus_caller import BusCaller
+from grundlag_bus.errors import ActionUnknownError, CallError, ConfigurationError
+from grundlag_bus.providers.local import LocalCaller
+from grundlag_bus.providers.registry import ProviderRegistry
+from grundlag_bus.schema.envelope import Failed, Reply, new_call_id
+from grundlag_bus.schema.manifest import Manifest, build_manifest, current
+from grundlag_bus.tools import Caller, RemoteAction, Tool, ToolContext, to_tools
+from grundlag_bus.transport import MemoryTransport, Transport, named_bus
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Bus(ABC):
+    """An async context manager that gives tools. Made by `connect`.
+
+    caller: the seam, for whoever makes calls by hand; transport: None where the actions run in this process.
+    """
+
+    caller: Caller
+    transport: Transport | None = None
+
+    def __init__(self) -> None:
+        self._manifest: Manifest | None = None
+
+    @abstractmethod
+    async def __aenter__(self) -> Self: ...
+
+    @abstractmethod
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @abstractmethod
+    async def _describe(self) -> Manifest: ...
+
+    async def manifest(self) -> Manifest:
+        """Describe what can be called: read from the bus each time, also while no worker is up."""
+        self._manifest = await self._describe()
+        return self._manifest
+
+    async def to_tools(self, manifest: Manifest | None = None) -> dict[str, Tool]:
+        """Make a tool of every action in the manifest given, or in what the bus announces, by function name."""
+        return to_tools(manifest or await self.manifest(), self.caller)
+
+    async def call(self, function_name: str, input: Any, context: ToolContext | None = None) -> Reply:  # noqa: A002  the wire's word
+        """Call an action by its function name and return the reply, whatever it is: nothing but transport errors are raised.
+
+        The manifest is read once, and again when it does not know the name.
+        """
+        found = None if self._manifest is None else self._manifest.find_function(function_name)
+        found = found or (await self.manifest()).find_function(function_name)
+        try:
+            if found is None:
+                raise ActionUnknownError(
+                    f"Nobody announced a function {function_name!r}: list what there is with `grundlag-bus tools`."
+                )
+            provider, action = found
+            call = RemoteAction(provider.id, action, self.caller).call(input, context or ToolContext())
+        except CallError as error:
+            return Reply(new_call_id(), Failed(error.code, error.message, error.details, error.retryable), "caller")
+        return await self.caller.call(call)
+
+
+class RegistryBus(Bus):
+    """Runs the actions of a registry in this process; open while it is entered."""
+
+    def __init__(self, registry: ProviderRegistry) -> None:
+        super().__init__()
+        self._registry = registry
+        self._local = LocalCaller(registry)
+        self.caller = self._local
+
+    async def __aenter__(self) -> Self:
+        await self._registry.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._local.close()
+        await self._registry.__aexit__(kind, error, trace)
+
+    async def _describe(self) -> Manifest:
+        return self._registry.manifest()
+
+
+class TransportBus(Bus):
+    """Sends calls over a transport, which it opens and closes."""
+
+    transport: Transport
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__()
+        self.transport = transport
+        self._bus_caller = BusCaller(transport)
+        self.caller = self._bus_caller
+
+    async def __aenter__(self) -> Self:
+        await self._bus_caller.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._bus_caller.close()
+        await self.transport.close()
+
+    async def _describe(self) -> Manifest:
+        announced = current(await self.transport.read(self.transport.topology.manifests)).values()
+        return build_manifest(each.provider for each in announced if each.provider is not None)
+
+
+def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> Bus:
+    """Make a bus, to be used as `async with connect(...) as bus`.
+
+    source: `amqp://` or `amqps://` for RabbitMQ, `memory://` for a bus of its own in this process, `memory://name` for
+    one that is shared within the process, or a registry, whose actions then run in this process without a bus.
+    Raises ConfigurationError; entering it raises BusUnreachableError and TopologyMismatchError.
+    """
+    if isinstance(source, ProviderRegistry):
+        return RegistryBus(source)
+    scheme, _, rest = source.partition("://")
+    if scheme == "memory":
+        bus = named_bus(rest) if rest else None
+        return TransportBus(MemoryTransport(namespace=namespace, bus=bus))
+    if scheme in ("amqp", "amqps"):
+        from grundlag_bus.transport.rabbitmq import RabbitTransport  # noqa: PLC0415  its client is slow to import
+
+        return TransportBus(RabbitTransport(source, namespace=namespace))
+    raise ConfigurationError(
+        f"The address {scheme + '://' if rest else 'given'} is none that a bus has: use amqp://, amqps:// or memory://."
+    )

@@ -1,0 +1,151 @@
+"""What an action is given beside its input. Everything that costs is made on first use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import structlog
+
+from grundlag_bus.schema.envelope import instant_to_datetime
+from grundlag_bus.schema.items import Item
+from grundlag_bus.tools.context import ItemStore, Logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from grundlag_bus.providers.services import Services
+
+AnswerT = TypeVar("AnswerT")
+
+_LOGGER = structlog.get_logger("grundlag_bus.action")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResumption(Generic[AnswerT]):
+    """The answer to the interrupt that an earlier run of this call raised.
+
+    answer: parsed by the action's answer model; state: what the interrupt kept; by: who answered, where known.
+    """
+
+    interrupt_id: str
+    answer: AnswerT
+    state: Any = None
+    by: str | None = None
+
+
+class ActionItems(ItemStore):
+    """The caller's items, and apart from them those that this call emits."""
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        super().__init__(items)
+        self.emitted: list[Item] = []
+
+    def emit(self, type: str, data: Any) -> Item:  # noqa: A002  the wire's word
+        item = super().emit(type, data)
+        self.emitted.append(item)
+        return item
+
+
+class Drain:
+    """Tells running actions that their worker is stopping; one per `LocalCaller`."""
+
+    __slots__ = ("begun",)
+
+    def __init__(self) -> None:
+        self.begun = False
+
+
+_NO_DRAIN = Drain()
+
+
+class ActionContext(Generic[AnswerT]):
+    """What an action is given beside its input.
+
+    call_id: an idempotency key, the same each time this call is started; user_id: on whose behalf, as the caller claims;
+    resumption: the answer, when the call goes on after an interrupt, else None; attempt: 1 for the first.
+    """
+
+    __slots__ = (
+        "_cancelled",
+        "_deadline",
+        "_drain",
+        "_given_items",
+        "_items",
+        "_logger",
+        "action_id",
+        "attempt",
+        "call_id",
+        "provider_id",
+        "resumption",
+        "services",
+        "user_id",
+    )
+
+    def __init__(  # noqa: PLR0913  the fields of a call
+        self,
+        *,
+        services: Services,
+        call_id: str,
+        provider_id: str,
+        action_id: str,
+        deadline: float,
+        user_id: str | None = None,
+        resumption: ActionResumption[AnswerT] | None = None,
+        attempt: int = 1,
+        items: list[dict[str, Any]] | None = None,
+        logger: Logger | None = None,
+        drain: Drain = _NO_DRAIN,
+    ) -> None:
+        self.services = services
+        self.call_id = call_id
+        self.provider_id = provider_id
+        self.action_id = action_id
+        self.user_id = user_id
+        self.resumption = resumption
+        self.attempt = attempt
+        self._deadline = deadline
+        self._given_items = items
+        self._items: ActionItems | None = None
+        self._logger = logger
+        self._drain = drain
+        self._cancelled = False
+
+    @property
+    def logger(self) -> Logger:
+        """A structlog logger that knows the provider, the action and the call."""
+        if self._logger is None:
+            self._logger = _LOGGER.bind(provider=self.provider_id, action=self.action_id, call_id=self.call_id)
+        return self._logger
+
+    @property
+    def deadline(self) -> datetime:
+        """When the call ends as `deadline_exceeded`, in UTC."""
+        return instant_to_datetime(self._deadline)
+
+    @property
+    def items(self) -> ActionItems:
+        """The items that the caller sent; what is emitted here reaches it with the reply, on every outcome."""
+        if self._items is None:
+            self._items = ActionItems(Item.from_json(item) for item in self._given_items or ())
+        return self._items
+
+    @property
+    def emitted(self) -> list[dict[str, Any]]:
+        """The items emitted so far, as JSON data."""
+        return [] if self._items is None else [item.to_json() for item in self._items.emitted]
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was given up: for actions in threads, which nothing can stop from outside."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Make `cancelled` true."""
+        self._cancelled = True
+
+    @property
+    def draining(self) -> bool:
+        """Whether the worker is stopping and gives the action its grace time."""
+        return self._drain.begun

@@ -1,0 +1,97 @@
+"""What a tool is given beside its input, and the items of a conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+from grundlag_bus.schema.items import Item, new_item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Logger(Protocol):
+    """The part of a structlog logger that tools and actions use."""
+
+    def debug(self, event: str, **fields: Any) -> Any: ...
+    def info(self, event: str, **fields: Any) -> Any: ...
+    def warning(self, event: str, **fields: Any) -> Any: ...
+    def error(self, event: str, **fields: Any) -> Any: ...
+
+
+_LOGGER: Logger = structlog.get_logger("grundlag_bus.tools")
+
+
+class ToolItems(Protocol):
+    """The typed items of a conversation: `ItemStore` keeps them in a list, an agent in its transcript."""
+
+    def latest(self, type: str) -> Item | None:  # noqa: A002  the wire's word
+        """Return the newest item of the type, or None."""
+
+    def emit(self, type: str, data: Any) -> Item:  # noqa: A002  the wire's word
+        """Add an item. Raises NotJsonError when `data` is no plain JSON data."""
+
+    def list(self, type: str | None = None) -> list[Item]:  # noqa: A002  the wire's word
+        """Return the items, oldest first, of one type or of all."""
+
+    def fold(self, items: Iterable[Item]) -> None:
+        """Take over items that a call emitted elsewhere, in order; one whose id is known already is left out."""
+
+
+class ItemStore:
+    """Items in a plain list, for a transport, a script or a test."""
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self._items = list(items)
+
+    def latest(self, type: str) -> Item | None:  # noqa: A002  the wire's word
+        return next((item for item in reversed(self._items) if item.type == type), None)
+
+    def emit(self, type: str, data: Any) -> Item:  # noqa: A002  the wire's word
+        item = new_item(type, data)
+        self._items.append(item)
+        return item
+
+    def list(self, type: str | None = None) -> list[Item]:  # noqa: A002  the wire's word
+        return [item for item in self._items if type is None or item.type == type]
+
+    def fold(self, items: Iterable[Item]) -> None:
+        known = {item.id for item in self._items}
+        self._items.extend(item for item in items if item.id not in known)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResumption:
+    """The answer to an interrupt, for the call that goes on after it.
+
+    state: sealed, as the interrupt carried it; by: who answered, where that is known.
+    """
+
+    interrupt_id: str
+    answer: Any
+    state: str
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool is given beside its input. It holds nothing of a server.
+
+    user_id: on whose behalf; items: the conversation's, read and added to; timeout: seconds until the call ends as
+    `deadline_exceeded` (default 5 minutes, 24 hours in lane `long`).
+    """
+
+    logger: Logger = _LOGGER
+    user_id: str | None = None
+    resumption: ToolResumption | None = None
+    items: ToolItems | None = None
+    timeout: float | None = None
