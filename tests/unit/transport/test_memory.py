@@ -194,6 +194,19 @@ async def test_the_limit_is_the_broker_s_default_or_none(arguments: dict[str, An
     assert await taken(transport, queue) == ([b"x"] if arguments else [])
 
 
+async def test_a_classic_queue_has_no_limit() -> None:
+    transport = await opened()
+    queue = Queue("q", TOPIC, "q", {"x-queue-type": "classic"})
+    await taken(transport, queue)
+    await put(transport)
+    for _ in range(60):
+        inbox = Inbox()
+        subscription = await transport.subscribe(queue, inbox, prefetch=1)
+        await inbox.holds(1)
+        await subscription.close()
+    assert await taken(transport, queue) == [b"x"]
+
+
 async def test_a_queue_without_a_dead_letter_exchange_drops_what_is_rejected() -> None:
     transport, inbox = await opened(), Inbox()
     subscription = await transport.subscribe(a_queue(), inbox, prefetch=1)
@@ -297,6 +310,15 @@ async def test_a_queue_that_several_bindings_lead_to_gets_a_message_once() -> No
         await taken(transport, a_queue(routing_key=routing_key))
     await put(transport, routing_key="a.b")
     assert await taken(transport, a_queue()) == [b"x"]
+
+
+async def test_every_queue_that_a_binding_leads_to_gets_the_message() -> None:
+    transport = await opened()
+    queues = [a_queue(name, routing_key=key) for name, key in (("1", "a.b"), ("2", "a.*"), ("3", "#"), ("4", "c"))]
+    for queue in queues:
+        await taken(transport, queue)
+    await put(transport, routing_key="a.b")
+    assert [await taken(transport, queue) for queue in queues] == [[b"x"], [b"x"], [b"x"], []]
 
 
 async def test_an_exchange_that_does_not_exist_is_unroutable() -> None:
@@ -431,6 +453,26 @@ def test_a_bus_goes_on_in_the_next_loop_when_it_is_unused() -> None:
         return await taken(await opened(bus), a_queue())
 
     asyncio.run(leave())
+    assert asyncio.run(take()) == [b"x"]
+
+
+def test_a_bus_goes_on_after_a_loop_that_was_interrupted_before_its_turn() -> None:
+    bus = MemoryBus()
+
+    async def interrupted() -> None:
+        transport = await opened(bus)
+        await transport.subscribe(a_queue(), Inbox(), prefetch=1)
+        bus.publish(Route("events", "q"), Message(b"x", "call"))
+        await transport.close()
+        raise KeyboardInterrupt
+
+    async def take() -> list[bytes]:
+        return await taken(await opened(bus), a_queue())
+
+    loop = asyncio.new_event_loop()
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(interrupted())
+    loop.close()
     assert asyncio.run(take()) == [b"x"]
 
 
