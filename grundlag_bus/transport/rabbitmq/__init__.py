@@ -1,0 +1,6 @@
+"""The transport over RabbitMQ."""
+
+from grundlag_bus.transport.rabbitmq.address import Address
+from grundlag_bus.transport.rabbitmq.transport import RabbitTransport
+
+__all__ = ["Address", "RabbitTransport"]

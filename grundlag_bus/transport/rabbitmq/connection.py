@@ -1,0 +1,183 @@
+"""One live connection: aiormq over a `Wire`, opened once, never repaired; and what its failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import aiormq
+from aiormq.exceptions import AMQPError, ChannelInvalidStateError, ProbableAuthenticationError
+from yarl import URL
+
+from grundlag_bus.errors import BusUnreachableError
+from grundlag_bus.transport.rabbitmq.wire import WireFactory
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from aiormq.abc import AbstractChannel
+
+    from grundlag_bus.transport.rabbitmq.address import Address
+    from grundlag_bus.transport.rabbitmq.wire import Taker, Wire
+
+T = TypeVar("T")
+ANSWER_TIMEOUT = 20.0
+"""Seconds within which the broker has to answer a request; after that the connection is given up."""
+_CLOSE_TIMEOUT = 3.0
+_NOT_ALLOWED = 530
+
+
+class Connection:
+    """One connection to the broker, until it is lost.
+
+    Requests raise aiormq's channel errors for what the broker answers, and ConnectionError where it cannot.
+    """
+
+    def __init__(self, amqp: aiormq.Connection, wire: Wire) -> None:
+        self._amqp = amqp
+        self.wire = wire
+        self._asked: set[asyncio.Future[Any]] = set()
+
+    @classmethod
+    async def open(cls, address: Address, *, name: str, heartbeat: int, seconds: float) -> Connection:
+        """Connect and log in. Raises BusUnreachableError, ConfigurationError (for certificate files)."""
+        context = await asyncio.to_thread(address.ssl_context) if address.tls else None
+        factory = WireFactory(address.host, address.port_number, context)
+        # The URL carries what aiormq reads from one: credentials, heartbeat, name. The rest is given in parts.
+        url = URL.build(
+            scheme=address.scheme,
+            host=address.host,
+            port=address.port_number,
+            user=address.user,
+            password=address.password,
+            query={"heartbeat": str(heartbeat), "name": name},
+        )
+        amqp = aiormq.Connection(url, transport_factory=factory)
+        amqp.vhost = address.vhost
+        try:
+            async with asyncio.timeout(seconds):
+                await amqp.connect()
+        except (OSError, AMQPError, EOFError) as error:
+            factory.wire.abort("it could not be opened")
+            raise _explained(error, address, factory.wire, seconds) from error
+        except BaseException:
+            factory.wire.abort("opening was cancelled")
+            raise
+        factory.wire.listen(heartbeat)
+        return cls(amqp, factory.wire)
+
+    @property
+    def frame_max(self) -> int:
+        return self._amqp.connection_tune.frame_max
+
+    async def ask(self, request: Coroutine[Any, Any, T]) -> T:
+        """Await an answer of the broker. Cancelling this leaves the request to end by itself.
+
+        aiormq closes a channel whose request is cancelled, and raises CancelledError of its own when the connection
+        ends: neither reaches the caller.
+        """
+        asked = asyncio.ensure_future(request)
+        self._asked.add(asked)
+        asked.add_done_callback(self._answered)
+        await self._settled(asked, ANSWER_TIMEOUT)
+        if not asked.done() and not self.wire.lost.done():
+            self.wire.abort(f"the broker did not answer within {ANSWER_TIMEOUT:g} s")
+        if asked.done() and not asked.cancelled() and isinstance(asked.exception(), ChannelInvalidStateError):
+            raise ConnectionResetError("the channel was closed") from asked.exception()
+        return self._result(asked)
+
+    async def until_lost(self, awaited: Coroutine[Any, Any, T]) -> T:
+        """Await something that is not asked of the broker, while the connection lasts."""
+        waiting = asyncio.ensure_future(awaited)
+        try:
+            await self._settled(waiting, None)
+            return self._result(waiting)
+        finally:
+            waiting.cancel()
+
+    async def _settled(self, future: asyncio.Future[T], seconds: float | None) -> None:
+        both: set[asyncio.Future[Any]] = {future, self.wire.lost}
+        await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+
+    def _result(self, future: asyncio.Future[T]) -> T:
+        if not future.done() or future.cancelled():
+            future.cancel()
+            lost = self.wire.lost
+            raise ConnectionResetError(lost.result() if lost.done() else "the connection ended")
+        return future.result()
+
+    async def channel(self, taker: Taker | None = None, *, confirms: bool = False) -> AbstractChannel:
+        """Open a channel; `taker` hears what is hot on it from the first frame on."""
+        channel = await self.ask(self._amqp.channel(publisher_confirms=confirms))
+        if taker is not None:
+            if self.wire.lost.done():
+                raise ConnectionResetError(self.wire.lost.result())
+            self.wire.takers[channel.number] = taker
+        return channel
+
+    async def close_channel(self, channel: AbstractChannel) -> None:
+        """Close a channel, and do not mind if it is closed already."""
+        self.wire.flush()
+        try:
+            await self.ask(channel.close())
+        except (AMQPError, ConnectionError):
+            return
+        finally:
+            self.wire.takers.pop(channel.number, None)
+
+    async def close(self) -> None:
+        """Say goodbye, wait shortly for the answer, and leave nothing behind."""
+        self.wire.flush()
+        closing = asyncio.ensure_future(self._amqp.close())
+        await asyncio.wait({closing}, timeout=_CLOSE_TIMEOUT)
+        self.wire.abort("it was closed")
+        await asyncio.wait({closing}, timeout=_CLOSE_TIMEOUT)
+        closing.cancel()
+        await asyncio.gather(self.wire.lost, closing, *self._asked, return_exceptions=True)
+
+    def _answered(self, asked: asyncio.Future[Any]) -> None:
+        self._asked.discard(asked)
+        if not asked.cancelled():
+            asked.exception()  # seen, also where nobody waits any more
+
+
+def is_passing(error: BusUnreachableError) -> bool:
+    """Whether waiting may help: nothing listens yet, or the broker was slow. Wrong names and credentials stay wrong."""
+    cause = error.__cause__
+    return isinstance(cause, OSError | EOFError) and not isinstance(
+        cause, socket.gaierror | ssl.SSLError | ProbableAuthenticationError
+    )
+
+
+def _explained(  # noqa: PLR0911  one return per cause
+    error: BaseException, address: Address, wire: Wire, seconds: float
+) -> BusUnreachableError:
+    if isinstance(error, socket.gaierror):
+        return BusUnreachableError(f"The name {address.host!r} of {address} is not known: correct the host.")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return BusUnreachableError(
+            f"The certificate of {address} is not trusted ({error.verify_message}): name its authority's file as "
+            "ca_file (cacertfile in the URL), or correct the host."
+        )
+    if isinstance(error, ssl.SSLError):
+        reason = error.reason or error
+        return BusUnreachableError(f"TLS with {address} failed ({reason}): is this the broker's TLS port?")
+    if isinstance(error, ProbableAuthenticationError):
+        return BusUnreachableError(f"The broker refuses the login at {address}: correct user and password.")
+    if wire.close_reason is not None:
+        code, text = wire.close_reason
+        if code == _NOT_ALLOWED and "vhost" in text:
+            return BusUnreachableError(
+                f"The broker refuses the vhost of {address} ({text}): create it, or grant the user access to it."
+            )
+        return BusUnreachableError(f"The broker refuses the connection at {address} ({code} {text}).")
+    if isinstance(error, TimeoutError):
+        return BusUnreachableError(
+            f"The broker at {address} did not answer within {seconds:g} s: check host, port and firewall."
+        )
+    if isinstance(error, AMQPError | EOFError):
+        hint = "is this its port?" if address.tls else "is this its port, and does it want amqps?"
+        return BusUnreachableError(f"What answers at {address} ended the connection or is no AMQP broker: {hint}")
+    return BusUnreachableError(f"Nothing listens at {address} ({error}): start the broker, or correct host and port.")

@@ -1,0 +1,142 @@
+"""A connection that is kept up: connect, set up, wait for its loss, connect again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from aiormq.exceptions import AMQPError
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_exponential,
+    wait_random,
+)
+
+from grundlag_bus.errors import BusUnreachableError, GrundlagError
+from grundlag_bus.transport.rabbitmq.connection import Connection, is_passing
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from grundlag_bus.transport.rabbitmq.address import Address
+
+_BACK_OFF = wait_exponential(multiplier=0.1, max=3) + wait_random(0, 0.5)
+
+
+class Link:
+    """One supervised connection.
+
+    set_up: run on every new connection before it counts as up; may run again on the same one after `renew`.
+    told: called with the reason when the link goes down, and with None when it is up again.
+    """
+
+    def __init__(  # noqa: PLR0913  a link's few settings
+        self,
+        address: Address,
+        *,
+        name: str,
+        heartbeat: int,
+        connect_timeout: float,
+        set_up: Callable[[Connection], Awaitable[None]],
+        told: Callable[[Link, str | None], None],
+    ) -> None:
+        self.address = address
+        self.name = name
+        self._heartbeat = heartbeat
+        self._connect_timeout = connect_timeout
+        self._set_up = set_up
+        self._told = told
+        self._connection: Connection | None = None
+        self._up = asyncio.Event()
+        self._renew = asyncio.Event()
+        self._supervision: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Connect for the first time. Raises BusUnreachableError, TopologyMismatchError, ConfigurationError.
+
+        While nothing listens or answers this tries again until the connect timeout; anything else fails at once.
+        """
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(lambda error: isinstance(error, BusUnreachableError) and is_passing(error)),
+            stop=stop_after_delay(self._connect_timeout),
+            wait=wait_exponential(multiplier=0.1, max=1) + wait_random(0, 0.1),
+            reraise=True,
+        )
+        connection: Connection = await retrying(self._connect)
+        self._went_up(connection)
+        self._supervision = asyncio.create_task(self._supervise(connection), name=f"supervise {self.name}")
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection, while it is up."""
+        return self._connection
+
+    async def up(self) -> Connection:
+        """Wait until the link is up."""
+        while self._connection is None:
+            await self._up.wait()
+        return self._connection
+
+    def renew(self) -> None:
+        """Have the set-up run again: a channel that it opened was closed by the broker."""
+        self._renew.set()
+
+    async def close(self) -> None:
+        """Close the connection and stop supervising. Idempotent."""
+        if self._supervision is not None:
+            self._supervision.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._supervision
+            self._supervision = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _connect(self) -> Connection:
+        connection = await Connection.open(
+            self.address, name=self.name, heartbeat=self._heartbeat, seconds=self._connect_timeout
+        )
+        try:
+            await self._set_up(connection)
+        except (AMQPError, ConnectionError) as error:
+            await connection.close()
+            raise BusUnreachableError(f"The connection to {self.address} ended while it was set up: {error}") from error
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    def _went_up(self, connection: Connection) -> None:
+        self._connection = connection
+        self._renew.clear()
+        self._up.set()
+
+    async def _supervise(self, connection: Connection) -> None:
+        while True:
+            reason = await self._hold(connection)
+            self._connection = None
+            self._up.clear()
+            self._told(self, reason)
+            await connection.close()
+            retrying = AsyncRetrying(retry=retry_if_exception_type(GrundlagError), wait=_BACK_OFF)
+            connection = await retrying(self._connect)
+            self._went_up(connection)
+            self._told(self, None)
+
+    async def _hold(self, connection: Connection) -> str:
+        """Run the set-up again whenever asked, until the connection is lost. Returns why it was."""
+        lost = connection.wire.lost
+        while True:
+            try:
+                await connection.until_lost(self._renew.wait())
+            except ConnectionResetError:
+                return lost.result()
+            self._renew.clear()
+            try:
+                await self._set_up(connection)
+            except (AMQPError, ConnectionError, GrundlagError) as error:
+                connection.wire.abort(str(error))

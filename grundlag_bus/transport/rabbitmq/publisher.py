@@ -1,0 +1,289 @@
+"""Publishes on one channel, one after the other, and knows the fate of each.
+
+A publish is in one of three places:
+
+    waiting     nothing of it was written: no connection, the broker blocks, the socket is full or the budget is spent
+    pending     written, not confirmed; its bytes count against the budget
+    done        confirmed, refused, returned, or given up by its publisher
+
+waiting ones move on in their order. A publisher that gives up (deadline, cancellation) takes a waiting publish with it,
+which then was never written; a pending one stays pending for the budget's sake until the broker confirms it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from grundlag_bus.errors import (
+    PublishRefusedError,
+    PublishUnsureError,
+    TransportClosedError,
+    TransportError,
+    UnroutableError,
+)
+from grundlag_bus.transport.rabbitmq import frames
+from grundlag_bus.transport.rabbitmq.wire import Taker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grundlag_bus.transport.base import Message
+    from grundlag_bus.transport.rabbitmq.address import Address
+    from grundlag_bus.transport.rabbitmq.wire import Wire
+    from grundlag_bus.transport.topology import Route
+
+_ROUTES_KEPT = 4096
+_MESSAGE_OVERHEAD = 512
+"""What a publish counts against the budget besides its body: frames, properties and our own book-keeping."""
+_LONGEST_SLEEP = 5.0
+"""Seconds after which deadlines are looked at again anyway: they are by the wall clock, which may be set."""
+_IDLE = float("inf")
+
+
+class _Publish:
+    __slots__ = ("deadline", "future", "message", "route", "size")
+
+    def __init__(self, future: asyncio.Future[None], route: Route, message: Message, deadline: float) -> None:
+        self.future = future
+        self.route = route
+        self.message: Message | None = message
+        self.deadline = deadline
+        self.size = len(message.body) + _MESSAGE_OVERHEAD
+
+
+class Publisher(Taker):
+    """Publishes over whichever channel it is attached to; outlives the channels.
+
+    byte_budget: bytes that may be written and not yet confirmed. A larger message goes when nothing else is pending.
+    lost_channel: called when the broker closes the channel, so that somebody attaches another.
+    """
+
+    def __init__(self, address: Address, *, byte_budget: int, lost_channel: Callable[[], None]) -> None:
+        self._address = address
+        self._lost_channel = lost_channel
+        self._budget = byte_budget
+        self._loop = asyncio.get_running_loop()
+        self._wire: Wire | None = None
+        self._channel = 0
+        self._body_limit = 0
+        self._sequence = 0
+        self._prefix = b""
+        self._methods: dict[Route, bytes] = {}
+        self._ready = False
+        self._blocked: str | None = None
+        self._closed = False
+        self._down: str | None = "not connected yet"
+        self._waiting: OrderedDict[_Publish, None] = OrderedDict()
+        self._pending: dict[int, _Publish] = {}
+        self._oldest = 1
+        self._used = 0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = _IDLE
+
+    @property
+    def unconfirmed_bytes(self) -> int:
+        """What counts against the budget now."""
+        return self._used
+
+    @property
+    def outstanding(self) -> int:
+        """How many publishes are waiting or pending."""
+        return len(self._waiting) + len(self._pending)
+
+    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+        """See `Transport.publish`."""
+        if self._closed:
+            raise TransportClosedError("The transport was closed: nothing was published.")
+        publish = _Publish(self._loop.create_future(), route, message, deadline)
+        if deadline <= time.time():
+            raise self._too_late()
+        if self._ready and not self._waiting and self._fits(publish):
+            self._write(publish)
+        else:
+            self._waiting[publish] = None
+        if deadline < self._alarm_at:
+            self._set_alarm(deadline)
+        try:
+            await publish.future
+        except asyncio.CancelledError:
+            if self._waiting.pop(publish, publish) is None:
+                self._pump()  # it may have been the first, and too large for what is free
+            raise
+
+    # --- the channel --------------------------------------------------------------------------------------------------
+
+    def attach(self, wire: Wire, channel: int, frame_max: int) -> None:
+        """Publish on this channel from now on, what waits first. The channel is in confirm mode and was not used."""
+        self._wire, self._channel = wire, channel
+        self._body_limit = frame_max - frames.OVERHEAD
+        self._sequence, self._oldest = 0, 1
+        self._prefix = os.urandom(6).hex().encode()
+        self._methods.clear()
+        self._blocked = wire.blocked
+        self._down = None
+        self._consider()
+
+    def closed(self, reason: str) -> None:
+        """End what is pending: nobody will tell whether it arrived. What waits keeps waiting."""
+        if self._wire is None:
+            return
+        self._wire = None
+        self._down = reason
+        self._ready = False
+        pending, self._pending, self._used = self._pending, {}, 0
+        alone = len(pending) == 1
+        for publish in pending.values():
+            _fail(publish, _ended(self._address, reason, alone=alone))
+        if not self._closed:
+            self._lost_channel()
+
+    def blocked(self, reason: str | None) -> None:
+        self._blocked = reason
+        self._consider()
+
+    def writable(self) -> None:
+        self._consider()
+
+    def close(self) -> None:
+        """Refuse new publishes and end all others. Idempotent."""
+        self._closed = True
+        self._ready = False
+        self.closed("the transport was closed")
+        waiting, self._waiting = self._waiting, OrderedDict()
+        for publish in waiting:
+            _fail(publish, TransportClosedError("The transport was closed before this was written."))
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def _consider(self) -> None:
+        wire = self._wire
+        self._ready = wire is not None and self._blocked is None and not wire.full and not self._closed
+        self._pump()
+
+    def _fits(self, publish: _Publish) -> bool:
+        return self._used + publish.size <= self._budget or not self._used
+
+    def _pump(self) -> None:
+        waiting = self._waiting
+        while waiting and self._ready:
+            publish = next(iter(waiting))
+            if not self._fits(publish):
+                return
+            del waiting[publish]
+            self._write(publish)
+
+    def _write(self, publish: _Publish) -> None:
+        wire = self._wire
+        assert wire is not None  # noqa: S101  ready means attached
+        route, channel = publish.route, self._channel
+        try:
+            method = self._methods[route]
+        except KeyError:
+            if len(self._methods) >= _ROUTES_KEPT:
+                self._methods.clear()
+            method = self._methods[route] = frames.publish_method(channel, route)
+        self._sequence = sequence = self._sequence + 1
+        message_id = b"%b-%d" % (self._prefix, sequence)
+        message, publish.message = publish.message, None
+        assert message is not None  # noqa: S101  written once
+        content = frames.publish_content(channel, message, message_id, self._body_limit)
+        self._pending[sequence] = publish
+        self._used += publish.size
+        wire.send(method + content)
+        if wire.full:
+            self._ready = False
+
+    # --- what the broker says -----------------------------------------------------------------------------------------
+
+    def confirmed(self, tag: int, *, multiple: bool, accepted: bool) -> None:
+        pending = self._pending
+        if multiple:
+            for sequence in range(self._oldest, tag):
+                if sequence in pending:
+                    self._settle(pending.pop(sequence), accepted=accepted)
+            self._oldest = tag + 1
+        if tag in pending:
+            self._settle(pending.pop(tag), accepted=accepted)
+        if self._waiting:
+            self._pump()
+
+    def returned(self, message_id: str | None, reason: str) -> None:
+        prefix, _, number = (message_id or "").partition("-")
+        if prefix.encode() != self._prefix or not number.isdigit():
+            return
+        publish = self._pending.get(int(number))
+        if publish is not None:
+            route = publish.route
+            where = f"exchange {route.exchange!r} with key {route.routing_key!r}"
+            _fail(publish, UnroutableError(f"No queue takes what is published to {where} ({reason})."))
+
+    def _settle(self, publish: _Publish, *, accepted: bool) -> None:
+        self._used -= publish.size
+        future = publish.future
+        if future.done():
+            return
+        if accepted:
+            future.set_result(None)
+        else:
+            future.set_exception(
+                PublishRefusedError(f"The broker at {self._address} refused the message: a queue is full.")
+            )
+
+    # --- deadlines ----------------------------------------------------------------------------------------------------
+
+    def _set_alarm(self, deadline: float) -> None:
+        # One timer for all: set for the nearest deadline, and set anew when it rings. Most publishes are confirmed long
+        # before theirs and never touch it.
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = deadline
+        pause = min(max(deadline - time.time(), 0), _LONGEST_SLEEP)
+        self._alarm = self._loop.call_later(pause, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm, self._alarm_at = None, _IDLE
+        now, nearest = time.time(), _IDLE
+        for publish in [*self._waiting, *self._pending.values()]:
+            if publish.deadline > now:
+                nearest = min(nearest, publish.deadline)
+            elif publish in self._waiting:
+                del self._waiting[publish]
+                _fail(publish, self._too_late())
+            else:
+                _fail(
+                    publish,
+                    PublishUnsureError(f"The broker at {self._address} did not confirm a message by its deadline."),
+                )
+        self._pump()
+        if nearest < self._alarm_at:
+            self._set_alarm(nearest)
+
+    def _too_late(self) -> PublishRefusedError:
+        if self._down is not None:
+            why = f"there is no connection ({self._down})"
+        elif self._blocked is not None:
+            why = f"the broker blocks publishers ({self._blocked})"
+        elif self._waiting:
+            why = "too much before it is not confirmed"
+        else:
+            why = "the deadline had passed"
+        return PublishRefusedError(f"Nothing was published to {self._address} by the deadline: {why}.")
+
+
+def _ended(address: Address, reason: str, *, alone: bool) -> TransportError:
+    # The broker closes the channel of a publish that it refuses. If that was the only one, it is known which.
+    if alone and reason.startswith(("ACCESS_REFUSED", "NOT_FOUND", "PRECONDITION_FAILED")):
+        return PublishRefusedError(f"The broker at {address} refused the message: {reason}")
+    return PublishUnsureError(f"The connection to {address} ended before a message was confirmed: {reason}")
+
+
+def _fail(publish: _Publish, error: TransportError) -> None:
+    if not publish.future.done():
+        publish.future.set_exception(error)

@@ -1,0 +1,128 @@
+"""Reads a stream to its end. A broker tells neither how long a stream is nor that it has come to the end of one.
+
+- `message_count` lags, and an empty stream delivers nothing: whether there is anything is asked by a consumer at the
+  last chunk, and if that stays silent an entry is written. Whoever finds a stream new writes one too: twice is
+  harmless.
+- A chunk holds the entries that were written together, so the first entry of the last chunk need not be the last entry.
+  A channel answers in order: after everything received was acknowledged (which gives credit for more), a question whose
+  answer comes without another entry before it means that there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from aiormq.exceptions import AMQPError
+
+from grundlag_bus.errors import BusUnreachableError
+from grundlag_bus.transport.rabbitmq.declare import declare_stream, exists
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aiormq.abc import AbstractChannel, DeliveredMessage
+
+    from grundlag_bus.transport.rabbitmq.connection import Connection
+    from grundlag_bus.transport.topology import Stream
+
+EMPTY_ENTRY = b"{}"
+_PREFETCH = 256
+_PATIENCE = (0.5, 1.0, 2.0, 4.0)
+"""Seconds to wait for the last chunk, one try after the other."""
+_READ_TIMEOUT = 30.0
+
+
+async def read_stream(connection: Connection, stream: Stream, write: Callable[[bytes], Awaitable[None]]) -> list[bytes]:
+    """See `Transport.read`. `write` appends an entry, confirmed."""
+    try:
+        async with asyncio.timeout(_READ_TIMEOUT):
+            wrote = await _ensure(connection, stream, write)
+            last = await _last_chunk(connection, stream, write, wrote=wrote)
+            return await _read_to(connection, stream, last)
+    except TimeoutError as error:
+        raise BusUnreachableError(f"The stream {stream.name} was not read to its end in time.") from error
+    except (AMQPError, ConnectionError) as error:
+        raise BusUnreachableError(f"The stream {stream.name} could not be read: {error}") from error
+
+
+async def _ensure(connection: Connection, stream: Stream, write: Callable[[bytes], Awaitable[None]]) -> bool:
+    if await exists(connection, stream.name):
+        return False
+    channel = await connection.channel()
+    try:
+        await declare_stream(connection, channel, stream)
+    finally:
+        await connection.close_channel(channel)
+    await write(EMPTY_ENTRY)
+    return True
+
+
+async def _last_chunk(
+    connection: Connection, stream: Stream, write: Callable[[bytes], Awaitable[None]], *, wrote: bool
+) -> int:
+    for patience in _PATIENCE:
+        async with _consumer(connection, stream, "last") as entries:
+            try:
+                async with asyncio.timeout(patience):
+                    return _offset(await entries.next())
+            except TimeoutError:
+                pass
+        if not wrote:
+            await write(EMPTY_ENTRY)
+            wrote = True
+    raise TimeoutError(f"nothing was delivered within {sum(_PATIENCE):g} s")
+
+
+async def _read_to(connection: Connection, stream: Stream, last: int) -> list[bytes]:
+    bodies: list[bytes] = []
+    async with _consumer(connection, stream, "first") as entries:
+        offset = -1
+        while offset < last or await entries.more():
+            entry = await entries.next()
+            bodies.append(entry.body)
+            offset = _offset(entry)
+    return bodies
+
+
+class _Entries:
+    """What a consumer of a stream receives, in order, each acknowledged when it is taken."""
+
+    def __init__(self, connection: Connection, channel: AbstractChannel, name: str) -> None:
+        self._connection = connection
+        self._channel = channel
+        self._name = name
+        self._received: asyncio.Queue[DeliveredMessage] = asyncio.Queue()
+
+    async def receive(self, message: DeliveredMessage) -> None:
+        self._received.put_nowait(message)
+
+    async def next(self) -> DeliveredMessage:
+        message = await self._connection.until_lost(self._received.get())
+        await self._channel.basic_ack(message.delivery_tag or 0, wait=False)
+        return message
+
+    async def more(self) -> bool:
+        """Whether there is another entry, now that all before are acknowledged."""
+        if self._received.empty():
+            await self._connection.ask(self._channel.basic_qos(prefetch_count=_PREFETCH))
+        return not self._received.empty()
+
+
+@asynccontextmanager
+async def _consumer(connection: Connection, stream: Stream, offset: str) -> AsyncIterator[_Entries]:
+    channel = await connection.channel()
+    try:
+        entries = _Entries(connection, channel, stream.name)
+        await connection.ask(channel.basic_qos(prefetch_count=_PREFETCH))
+        arguments: dict[str, Any] = {"x-stream-offset": offset}
+        await connection.ask(channel.basic_consume(stream.name, entries.receive, arguments=arguments))
+        yield entries
+    finally:
+        await connection.close_channel(channel)
+
+
+def _offset(entry: DeliveredMessage) -> int:
+    headers: dict[str, Any] = entry.header.properties.headers or {}
+    return int(headers["x-stream-offset"])

@@ -1,0 +1,295 @@
+"""A consumer of one queue that is kept alive: one keeper does everything that talks to the broker, in order.
+
+    detached -> attach: (after a first time: is the queue still there?) channel, prefetch, declare, bind, consume
+    attached -> connection lost, channel closed   -> detached, and every delivery in hand is void
+             -> consumer cancelled by the broker  -> consume again with a fresh tag on the same channel: what is in
+                                                     hand there can still be settled
+    stop     -> cancel the consumer; what the broker had sent before is given back
+    close    -> stop, give back what is not settled, close the channel
+
+A fresh consumer tag each time: the broker closes the whole connection for one that it has not forgotten yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from aiormq.exceptions import AMQPChannelError, AMQPError
+
+from grundlag_bus.errors import BusUnreachableError, GrundlagError, TransportClosedError
+from grundlag_bus.transport.rabbitmq import frames
+from grundlag_bus.transport.rabbitmq.declare import declare_queue, exists, refused
+from grundlag_bus.transport.rabbitmq.wire import Taker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiormq.abc import AbstractChannel, DeliveredMessage
+
+    from grundlag_bus.transport.base import Delivery, Message
+    from grundlag_bus.transport.rabbitmq.connection import Connection
+    from grundlag_bus.transport.rabbitmq.link import Link
+    from grundlag_bus.transport.topology import Queue
+
+_log: Any = structlog.get_logger(__name__)
+_WATCH = 5.0
+"""Seconds between two looks at whether the consumer is what it should be, besides what events tell."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+
+class RabbitDelivery:
+    """See `Delivery`."""
+
+    __slots__ = ("_consumer", "_tag", "message", "redelivered")
+
+    def __init__(self, consumer: _Consumer, tag: int, message: Message, *, redelivered: bool) -> None:
+        self._consumer: _Consumer | None = consumer
+        self._tag = tag
+        self.message = message
+        self.redelivered = redelivered
+
+    def ack(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None and consumer.live:
+            consumer.wire.send(frames.ack(consumer.number, self._tag))
+
+    def nack(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None and consumer.live:
+            consumer.wire.send(frames.nack(consumer.number, self._tag))
+
+    def reject(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None and consumer.live:
+            consumer.wire.send(frames.reject(consumer.number, self._tag))
+
+
+class _Consumer(Taker):
+    """The channel of a subscription on one connection.
+
+    live: whether settling on it means anything. consuming: whether the broker has a consumer for it.
+    """
+
+    def __init__(self, connection: Connection, receive: Callable[[Delivery], None], changed: asyncio.Event) -> None:
+        self.connection = connection
+        self.wire = connection.wire
+        self.channel: AbstractChannel | None = None
+        self.number = 0
+        self.live = False
+        self.consuming = False
+        self.stopping = False
+        self.tag = ""
+        self._receive = receive
+        self._changed = changed
+
+    async def open(self, prefetch: int) -> AbstractChannel:
+        channel = await self.connection.channel(self)
+        self.channel, self.number, self.live = channel, channel.number, True
+        await self.connection.ask(channel.basic_qos(prefetch_count=prefetch))
+        return channel
+
+    async def consume(self, queue: str) -> None:
+        assert self.channel is not None  # noqa: S101  opened before
+        self.tag = uuid.uuid4().hex
+        self.consuming = True
+        try:
+            await self.connection.ask(self.channel.basic_consume(queue, _never, consumer_tag=self.tag))
+        except AMQPChannelError as error:
+            raise refused("queue", queue, error) from error
+
+    async def cancel(self) -> None:
+        """End the consumer. What is delivered until the broker has done so is given back."""
+        if self.channel is not None and self.live and self.consuming:
+            self.consuming = False
+            await self.connection.ask(self.channel.basic_cancel(self.tag))
+
+    async def close(self) -> None:
+        """Give back what is not settled, by a nack, which unlike closing counts against no message; then close."""
+        if self.channel is None:
+            return
+        if self.live:
+            self.live = False
+            self.wire.send(frames.nack(self.number, 0, multiple=True))
+        await self.connection.close_channel(self.channel)
+
+    def is_well(self) -> bool:
+        """Whether the consumer is there, by aiormq's own books."""
+        channel: Any = self.channel
+        return self.live and self.consuming and not channel.is_closed and self.tag in channel.consumers
+
+    def delivered(self, tag: int, message: Message, *, redelivered: bool) -> None:
+        if self.stopping:
+            self.wire.send(frames.nack(self.number, tag))
+            return
+        try:
+            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered))
+        except Exception:  # noqa: BLE001  it must not raise, and if it does the other channels go on
+            _log.exception("bus.receive_failed")
+
+    def cancelled(self) -> None:
+        self.consuming = False
+        self._changed.set()
+
+    def closed(self, reason: str) -> None:  # noqa: ARG002  the link tells why
+        self.live = self.consuming = False
+        self._changed.set()
+
+
+class RabbitSubscription:
+    """See `Subscription`."""
+
+    def __init__(
+        self,
+        link: Link,
+        queue: Queue,
+        receive: Callable[[Delivery], None],
+        *,
+        prefetch: int,
+        renewed: Callable[[], None] | None,
+    ) -> None:
+        self._link = link
+        self._queue = queue
+        self._receive = receive
+        self._prefetch = prefetch
+        self._renewed = renewed
+        self._consumer: _Consumer | None = None
+        self._attached_once = False
+        self._changed = asyncio.Event()
+        self._stopping = False
+        self._closing = False
+        loop = asyncio.get_running_loop()
+        self._started: asyncio.Future[None] = loop.create_future()
+        self._stopped: asyncio.Future[None] = loop.create_future()
+        self._keeper = asyncio.create_task(self._keep(), name=f"keep the consumer of {queue.name}")
+
+    async def start(self, seconds: float) -> None:
+        """Wait for the first attachment. Raises BusUnreachableError, TopologyMismatchError, TransportClosedError."""
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self._started)
+        except TimeoutError as error:
+            self._give_up()
+            raise BusUnreachableError(
+                f"The queue {self._queue.name} at {self._link.address} could not be consumed within {seconds:g} s: "
+                "there is no connection to the broker."
+            ) from error
+        except BaseException:
+            self._give_up()
+            raise
+
+    async def stop(self) -> None:
+        """See `Subscription.stop`."""
+        self._take_no_more()
+        await asyncio.shield(self._stopped)
+
+    async def close(self) -> None:
+        """See `Subscription.close`."""
+        self._give_up()
+        await asyncio.shield(self._keeper)
+
+    def _give_up(self) -> None:
+        self._closing = True
+        self._take_no_more()
+
+    def _take_no_more(self) -> None:
+        self._stopping = True
+        if self._consumer is not None:
+            self._consumer.stopping = True
+        self._changed.set()
+
+    def when_closed(self, then: Callable[[RabbitSubscription], None]) -> None:
+        self._keeper.add_done_callback(lambda _: then(self))
+
+    # --- the keeper ---------------------------------------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        pause = _FIRST_PAUSE
+        try:
+            while not self._closing:
+                self._changed.clear()
+                try:
+                    if self._stopping:
+                        await self._cancel()
+                    elif not await self._attach():
+                        continue
+                    pause = _FIRST_PAUSE
+                    wait = _WATCH
+                except (AMQPError, ConnectionError, GrundlagError) as error:
+                    if isinstance(error, GrundlagError) and not self._started.done():
+                        self._started.set_exception(error)
+                        return
+                    if isinstance(error, GrundlagError) and pause == _FIRST_PAUSE:
+                        _log.warning("bus.consumer_lost", queue=self._queue.name, reason=str(error))
+                    wait, pause = pause, min(2 * pause, _LONGEST_PAUSE)
+                await self._changed_within(wait)
+        finally:
+            await self._end()
+
+    async def _attach(self) -> bool:
+        """Do what is missing. Returns False if something changed before anything could be done."""
+        consumer = self._consumer
+        if consumer is not None and consumer.is_well():
+            return True
+        connection = self._link.connection
+        if connection is None:
+            await self._up_or_changed()
+            return False
+        was_gone = self._attached_once and not await exists(connection, self._queue.name)
+        if consumer is None or not consumer.live or consumer.connection is not connection:
+            consumer = self._consumer = _Consumer(connection, self._receive, self._changed)
+            consumer.stopping = self._stopping
+            channel = await consumer.open(self._prefetch)
+        else:
+            assert consumer.channel is not None  # noqa: S101  live means open
+            channel = consumer.channel
+        if was_gone or not self._attached_once:
+            await declare_queue(connection, channel, self._queue)
+        await consumer.consume(self._queue.name)
+        self._attached_once = True
+        if not self._started.done():
+            self._started.set_result(None)
+        if was_gone:
+            _log.warning("bus.queue_renewed", queue=self._queue.name)
+            if self._renewed is not None:
+                self._renewed()
+        return True
+
+    async def _cancel(self) -> None:
+        consumer = self._consumer
+        if consumer is not None:
+            try:
+                await consumer.cancel()
+            except (AMQPError, ConnectionError):
+                consumer.live = False  # the connection or the channel is gone, and with it the consumer
+        if not self._stopped.done():
+            self._stopped.set_result(None)
+
+    async def _end(self) -> None:
+        await self._cancel()
+        if self._consumer is not None:
+            await self._consumer.close()
+        if not self._started.done():
+            self._started.set_exception(TransportClosedError(f"The subscription of {self._queue.name} was closed."))
+        self._started.exception()  # seen, also where nobody waits any more
+
+    async def _changed_within(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _up_or_changed(self) -> None:
+        waits = [asyncio.ensure_future(self._link.up()), asyncio.ensure_future(self._changed.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+async def _never(message: DeliveredMessage) -> None:
+    """Stand in aiormq's books as the consumer: the wire takes deliveries before aiormq sees any."""

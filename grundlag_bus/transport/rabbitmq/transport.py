@@ -1,0 +1,227 @@
+"""The transport over RabbitMQ: two supervised connections, one publisher, any number of subscriptions.
+
+Two, since a broker that is short of memory or disk stops reading from connections that publish. On a connection of
+their own, deliveries still arrive, settle, and are given back meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from grundlag_bus.errors import BusUnreachableError, TransportClosedError
+from grundlag_bus.transport.base import Message
+from grundlag_bus.transport.rabbitmq.address import Address
+from grundlag_bus.transport.rabbitmq.declare import declare_topology
+from grundlag_bus.transport.rabbitmq.link import Link
+from grundlag_bus.transport.rabbitmq.publisher import Publisher
+from grundlag_bus.transport.rabbitmq.stream import read_stream
+from grundlag_bus.transport.rabbitmq.subscription import RabbitSubscription
+from grundlag_bus.transport.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grundlag_bus.transport.base import Delivery, Subscription
+    from grundlag_bus.transport.rabbitmq.connection import Connection
+    from grundlag_bus.transport.topology import Queue, Route, Stream
+
+_log: Any = structlog.get_logger(__name__)
+HEARTBEAT = 4
+"""Seconds. A silent connection is dropped after two of them, and the broker bears a loop that is blocked as long."""
+BYTE_BUDGET = 16 * 1024 * 1024
+_ENTRY_TIMEOUT = 10.0
+_CLOSE_TIMEOUT = 5.0
+"""Seconds for a goodbye to the broker, before the connections are dropped."""
+
+
+class RabbitTransport:
+    """See `Transport`. `address` is a URL or its parts.
+
+    heartbeat: whole seconds; a connection that is silent for two of them counts as lost.
+    byte_budget: bytes that may be published and not yet confirmed.
+    connect_timeout: seconds for connecting, at first and for each try afterwards.
+    name: what the broker's lists call this program's connections.
+    """
+
+    embedded = False
+
+    def __init__(  # noqa: PLR0913  settings, all but one keyword-only
+        self,
+        address: Address | str,
+        *,
+        namespace: str = "grundlag",
+        heartbeat: int = HEARTBEAT,
+        byte_budget: int = BYTE_BUDGET,
+        connect_timeout: float = 10.0,
+        name: str = "grundlag-bus",
+    ) -> None:
+        self.address = Address.parse(address) if isinstance(address, str) else address
+        self.topology = Topology(namespace)
+        self._heartbeat = heartbeat
+        self._byte_budget = byte_budget
+        self._connect_timeout = connect_timeout
+        self._name = name
+        self._opening: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._links: tuple[Link, ...] = ()
+        self._publisher: Publisher | None = None
+        self._subscriptions: set[RabbitSubscription] = set()
+        self._reads: set[asyncio.Task[list[bytes]]] = set()
+        self._outage: float | None = None
+        self._down: set[Link] = set()
+
+    def __repr__(self) -> str:
+        return f"RabbitTransport({str(self.address)!r}, namespace={self.topology.namespace!r})"
+
+    # --- opening and closing ------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """See `Transport.open`."""
+        if self._closing is not None:
+            raise TransportClosedError(f"The transport to {self.address} was closed: make another one.")
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open(), name="open the transport")
+        opening = self._opening
+        try:
+            await asyncio.shield(opening)
+        except Exception:
+            if self._opening is opening:
+                self._opening = None  # another try is allowed
+            raise
+
+    async def _open(self) -> None:
+        _quieten_aiormq()
+        publishing = self._link("publish", self._set_up_publishing)
+        publisher = Publisher(self.address, byte_budget=self._byte_budget, lost_channel=publishing.renew)
+        consuming = self._link("consume", self._set_up_consuming)
+        self._publisher, self._links = publisher, (publishing, consuming)
+        try:
+            await publishing.open()
+            await consuming.open()
+        except BaseException:
+            await self._close_links()
+            publisher.close()
+            self._publisher, self._links = None, ()
+            raise
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name="close the transport")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+            await asyncio.wait({self._opening})
+        closing = [asyncio.ensure_future(subscription.close()) for subscription in self._subscriptions]
+        if closing:
+            await asyncio.wait(closing, timeout=_CLOSE_TIMEOUT)
+        if self._publisher is not None:
+            self._publisher.close()
+        for reading in self._reads:
+            reading.cancel()
+        await asyncio.gather(*self._reads, return_exceptions=True)
+        await self._close_links()
+        await asyncio.gather(*closing, return_exceptions=True)
+
+    async def _close_links(self) -> None:
+        await asyncio.gather(*(link.close() for link in self._links))
+
+    def _link(self, use: str, set_up: Callable[[Connection], Any]) -> Link:
+        return Link(
+            self.address,
+            name=f"{self._name} ({use})",
+            heartbeat=self._heartbeat,
+            connect_timeout=self._connect_timeout,
+            set_up=set_up,
+            told=self._link_changed,
+        )
+
+    async def _set_up_publishing(self, connection: Connection) -> None:
+        publisher = self._publisher
+        assert publisher is not None  # noqa: S101  made before the links
+        await declare_topology(connection, self.topology)
+        channel = await connection.channel(publisher, confirms=True)
+        publisher.attach(connection.wire, channel.number, connection.frame_max)
+
+    async def _set_up_consuming(self, connection: Connection) -> None:
+        await declare_topology(connection, self.topology)
+
+    def _link_changed(self, link: Link, reason: str | None) -> None:
+        """Say once that the broker is away, and once that it is back, for both connections together."""
+        if reason is not None:
+            self._down.add(link)
+            if self._outage is None:
+                self._outage = time.monotonic()
+                _log.warning("bus.connection_lost", address=str(self.address), reason=reason)
+            return
+        self._down.discard(link)
+        if not self._down and self._outage is not None:
+            lasted, self._outage = time.monotonic() - self._outage, None
+            _log.info("bus.connection_recovered", address=str(self.address), after_seconds=round(lasted, 3))
+
+    # --- moving bytes -------------------------------------------------------------------------------------------------
+
+    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+        """See `Transport.publish`."""
+        await self._open_publisher().publish(route, message, deadline=deadline)
+
+    async def subscribe(
+        self,
+        queue: Queue,
+        receive: Callable[[Delivery], None],
+        *,
+        prefetch: int,
+        renewed: Callable[[], None] | None = None,
+    ) -> Subscription:
+        """See `Transport.subscribe`."""
+        self._open_publisher()
+        subscription = RabbitSubscription(self._links[1], queue, receive, prefetch=prefetch, renewed=renewed)
+        self._subscriptions.add(subscription)
+        subscription.when_closed(self._subscriptions.discard)
+        await subscription.start(self._connect_timeout)
+        return subscription
+
+    async def read(self, stream: Stream) -> list[bytes]:
+        """See `Transport.read`."""
+        self._open_publisher()
+        reading = asyncio.create_task(self._read(stream), name=f"read {stream.name}")
+        self._reads.add(reading)
+        reading.add_done_callback(self._reads.discard)
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            if reading.cancelled():
+                raise TransportClosedError(f"The transport was closed while {stream.name} was read.") from None
+            raise
+
+    async def _read(self, stream: Stream) -> list[bytes]:
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                connection = await self._links[1].up()
+        except TimeoutError as error:
+            raise BusUnreachableError(f"No connection to {self.address} came up to read {stream.name}.") from error
+
+        async def write(body: bytes) -> None:
+            await self.publish(stream.route, Message(body, "empty"), deadline=time.time() + _ENTRY_TIMEOUT)
+
+        return await read_stream(connection, stream, write)
+
+    def _open_publisher(self) -> Publisher:
+        if self._closing is not None or self._publisher is None:
+            raise TransportClosedError(f"The transport to {self.address} is not open: nothing was done.")
+        return self._publisher
+
+
+def _quieten_aiormq() -> None:
+    # aiormq logs each failure with its traceback, and this package says each outage once in its own words. Who set a
+    # level of their own keeps it.
+    logger = logging.getLogger("aiormq")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)
