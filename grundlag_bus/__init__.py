@@ -5,69 +5,11 @@ importing the package costs next to nothing.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grundlag_bus._version import __version__
 
-if TYPE_CHECKING:
-    from grundlag_bus.adapters import Bus, BusCaller, connect
-    from grundlag_bus.errors import (
-        ActionFailed,
-        ActionInputValidationError,
-        ActionOutputValidationError,
-        ActionUnknownError,
-        AnswerInvalidError,
-        BusUnreachableError,
-        CallError,
-        ConfigurationError,
-        DeadlineExceededError,
-        GrundlagError,
-        InternalError,
-        InterruptExpiredError,
-        Issue,
-        NestedInterruptError,
-        NotJsonError,
-        OutcomeUnknownError,
-        OverloadedError,
-        PayloadTooLargeError,
-        ProviderUnavailableError,
-        ServiceMissingError,
-        StateInvalidError,
-        ToolInputValidationError,
-        ToolInterrupt,
-        ToolOutputValidationError,
-        TopologyMismatchError,
-        TransportClosedError,
-    )
-    from grundlag_bus.providers.action import Action, define_action
-    from grundlag_bus.providers.as_tool import to_tool
-    from grundlag_bus.providers.context import ActionContext, ActionResumption
-    from grundlag_bus.providers.database import Database, DatabaseService
-    from grundlag_bus.providers.local import LocalCaller
-    from grundlag_bus.providers.provider import Entity, Event, Provider
-    from grundlag_bus.providers.registry import ProviderRegistry
-    from grundlag_bus.providers.seal import SealKeys
-    from grundlag_bus.providers.services import ServiceRegistry, Services
-    from grundlag_bus.schema.envelope import Call, Completed, Failed, Interrupted, Reply, Request, Response, Resumption
-    from grundlag_bus.schema.items import Item
-    from grundlag_bus.schema.manifest import Manifest
-    from grundlag_bus.schema.names import allocate_action_names
-    from grundlag_bus.tools import (
-        Caller,
-        ItemStore,
-        Outcome,
-        Tool,
-        ToolContext,
-        ToolItems,
-        ToolResumption,
-        define_tool,
-        gather_outcomes,
-        to_tools,
-    )
-    from grundlag_bus.transport import MemoryTransport, Transport
-    from grundlag_bus.transport.rabbitmq import RabbitTransport
-    from grundlag_bus.workers import Worker
-
+# The same names, with their types, stand in `__init__.pyi`.
 _PLACES = {
     "adapters": "Bus BusCaller connect",
     "errors": (

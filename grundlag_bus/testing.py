@@ -1,8 +1,8 @@
 """For users' own tests: call an action directly, or run a worker on a bus in memory.
 
-    async def test_creates_an_event() -> None:
-        created = await create_event.execute(CreateEvent(title="Lunch"), testing.context(services={Clock: FixedClock()}))
-        assert created.event_id
+async def test_creates_an_event() -> None:
+    created = await create_event.execute(CreateEvent(title="Lunch"), testing.context(services={Clock: FixedClock()}))
+    assert created.event_id
 """
 
 from __future__ import annotations

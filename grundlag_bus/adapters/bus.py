@@ -47,13 +47,13 @@ class Bus(ABC):
         return self._manifest
 
     async def to_tools(self, manifest: Manifest | None = None) -> dict[str, Tool]:
-        """Make a tool of every action in the manifest given, or in what the bus announces, by function name."""
+        """Make a tool of every action, by function name: of the manifest given, or of what the bus announces."""
         return to_tools(manifest or await self.manifest(), self.caller)
 
     async def call(self, function_name: str, input: Any, context: ToolContext | None = None) -> Reply:  # noqa: A002  the wire's word
-        """Call an action by its function name and return the reply, whatever it is: nothing but transport errors are raised.
+        """Call an action by its function name and return the reply, whatever it is.
 
-        The manifest is read once, and again when it does not know the name.
+        The manifest is read once, and again when it does not know the name. Raises TransportError alone.
         """
         found = None if self._manifest is None else self._manifest.find_function(function_name)
         found = found or (await self.manifest()).find_function(function_name)
@@ -119,7 +119,7 @@ class TransportBus(Bus):
 
 
 def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> Bus:
-    """Make a bus, to be used as `async with connect(...) as bus`.
+    """Make a bus: `async with connect(...) as bus`.
 
     source: `amqp://` or `amqps://` for RabbitMQ, `memory://` for a bus of its own in this process, `memory://name` for
     one that is shared within the process, or a registry, whose actions then run in this process without a bus.

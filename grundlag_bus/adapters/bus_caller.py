@@ -129,8 +129,8 @@ class BusCaller:
                     call.call_id,
                     Failed(
                         "provider_unavailable",
-                        f"No worker of provider {call.provider_id!r} (lane {call.lane!r}) has ever started in namespace "
-                        f"{topology.namespace!r}: start one with `grundlag-bus worker`.",
+                        f"No worker of provider {call.provider_id!r} (lane {call.lane!r}) has ever started in "
+                        f"namespace {topology.namespace!r}: start one with `grundlag-bus worker`.",
                         retryable=True,
                     ),
                 )
@@ -191,7 +191,7 @@ class BusCaller:
 
 
 class _Waiting:
-    """A call without an end yet. published: False before anything was written, None when unsure, True when confirmed."""
+    """A call without an end yet. published: False before it is written, None while unsure, True when confirmed."""
 
     __slots__ = ("body", "call", "callers", "published", "reply", "timer")
 

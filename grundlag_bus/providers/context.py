@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 import structlog
+from typing_extensions import TypeVar
 
 from grundlag_bus.schema.envelope import instant_to_datetime
 from grundlag_bus.schema.items import Item
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.providers.services import Services
 
-AnswerT = TypeVar("AnswerT")
+AnswerT = TypeVar("AnswerT", default=Any)
 
 _LOGGER = structlog.get_logger("grundlag_bus.action")
 
@@ -63,8 +64,8 @@ _NO_DRAIN = Drain()
 class ActionContext(Generic[AnswerT]):
     """What an action is given beside its input.
 
-    call_id: an idempotency key, the same each time this call is started; user_id: on whose behalf, as the caller claims;
-    resumption: the answer, when the call goes on after an interrupt, else None; attempt: 1 for the first.
+    call_id: an idempotency key, the same each time this call is started; user_id: on whose behalf, as the caller
+    claims; resumption: the answer, when the call goes on after an interrupt, else None; attempt: 1 for the first.
     """
 
     __slots__ = (

@@ -134,7 +134,9 @@ class LocalCaller:
             return _failed(error)
         return await self._execute(action, call, value, context)
 
-    async def _execute(self, action: Action, call: Call, value: Any, context: ActionContext[Any]) -> Response:
+    async def _execute(  # noqa: PLR0911  one response for each way to end
+        self, action: Action, call: Call, value: Any, context: ActionContext[Any]
+    ) -> Response:
         try:
             result = await action.run(value, context, threads=self._threads)
             return Completed(action.dump(result), context.emitted)
@@ -148,7 +150,7 @@ class LocalCaller:
         except ToolInterrupt as interrupt:
             return self._interrupted(action, call, interrupt, context)
         except asyncio.CancelledError:
-            if asyncio.current_task().cancelling():  # type: ignore[union-attr]  a coroutine runs in a task
+            if _this_task().cancelling():
                 raise
             return _internal(call, asyncio.CancelledError("something that the action awaited was cancelled"), context)
         except KeyboardInterrupt:
@@ -205,13 +207,20 @@ class LocalCaller:
         )
 
 
+def _this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a call runs inside an asyncio task")
+    return task
+
+
 class _Deadline:
     """Cancels the current task once, after some seconds. `asyncio.timeout` does the same at 7 us a call."""
 
     __slots__ = ("_task", "_timer", "passed")
 
     def __init__(self, seconds: float) -> None:
-        self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  a coroutine runs in a task
+        self._task = _this_task()
         self.passed = False
         self._timer = asyncio.get_running_loop().call_later(seconds, self._pass)
 

@@ -27,8 +27,8 @@ class ProviderRegistry:
     providers (None: keys of this process alone); revision: a newer announcement replaces an older one, never the other
     way round.
 
-    As an async context manager it opens its services and closes them; it may be opened again, and several times at once.
-    Outside `async with`, services open on first use and stay open with the process.
+    As an async context manager it opens its services and closes them; it may be opened again, and several times at
+    once. Outside `async with`, services open on first use and stay open with the process.
     """
 
     def __init__(

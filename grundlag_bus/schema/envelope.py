@@ -21,8 +21,12 @@ from typing import Any
 import orjson
 
 from grundlag_bus.errors import EnvelopeError
+from grundlag_bus.schema.codec import canonical
+from grundlag_bus.schema.refusal import short
 
 VERSION = 1
+
+_LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def derived_call_id(interrupt_id: str, answer: Any) -> str:
 
     The interrupt id is itself derived from the interrupted call's id.
     """
-    return _digest("resumption", interrupt_id, orjson.dumps(answer, option=orjson.OPT_SORT_KEYS))
+    return _digest("resumption", interrupt_id, canonical(answer))
 
 
 def derived_interrupt_id(call_id: str, generation: int) -> str:
@@ -168,8 +172,8 @@ def _digest(kind: str, of: str, more: bytes) -> str:
 
 
 def instant_to_datetime(instant: float) -> datetime:
-    """Turn Unix seconds into an aware datetime in UTC."""
-    return datetime.fromtimestamp(instant, UTC)
+    """Turn Unix seconds into an aware datetime in UTC; what is later than the year 9999 becomes its end."""
+    return datetime.fromtimestamp(min(instant, _LATEST), UTC)
 
 
 def instant_to_json(instant: float) -> str:
@@ -182,9 +186,9 @@ def instant_from_json(text: Any) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError) as error:
-        raise EnvelopeError(f"{text!r} is no RFC 3339 time") from error
+        raise EnvelopeError(f"{short(repr(text))} is no RFC 3339 time") from error
     if moment.tzinfo is None:
-        raise EnvelopeError(f"the time {text!r} has no offset")
+        raise EnvelopeError(f"the time {short(text)!r} has no offset")
     return moment.timestamp()
 
 
@@ -211,16 +215,16 @@ def decode_call(body: bytes) -> Call:
     data = _load(body)
     try:
         return Call(
-            call_id=_text(data["callId"]),
-            provider_id=_text(data["providerId"]),
-            action_id=_text(data["actionId"]),
+            call_id=_text(data, "callId"),
+            provider_id=_text(data, "providerId"),
+            action_id=_text(data, "actionId"),
             request=request_from_json(data["request"]),
-            deadline=instant_from_json(data["deadline"]),
-            lane=_text(data["lane"]),
-            user_id=_optional_text(data.get("userId")),
-            sent_at=instant_from_json(data["sentAt"]),
-            generation=_count(data["generation"]),
-            attempt=_count(data["attempt"]),
+            deadline=_instant(data, "deadline"),
+            lane=_text(data, "lane"),
+            user_id=_optional_text(data, "userId"),
+            sent_at=_instant(data, "sentAt"),
+            generation=_count(data, "generation"),
+            attempt=_count(data, "attempt"),
         )
     except KeyError as error:
         raise EnvelopeError(f"the call envelope lacks {error.args[0]!r}") from error
@@ -244,11 +248,11 @@ def decode_reply(body: bytes) -> Reply:
     data = _load(body)
     try:
         return Reply(
-            call_id=_text(data["callId"]),
+            call_id=_text(data, "callId"),
             response=response_from_json(data["response"]),
-            worker=_text(data["worker"]),
-            generation=_count(data["generation"]),
-            attempt=_count(data["attempt"]),
+            worker=_text(data, "worker"),
+            generation=_count(data, "generation"),
+            attempt=_count(data, "attempt"),
         )
     except KeyError as error:
         raise EnvelopeError(f"the reply envelope lacks {error.args[0]!r}") from error
@@ -263,7 +267,7 @@ def request_from_json(data: Any) -> Request:
     if told is not None:
         try:
             resumption = Resumption(
-                _text(told["interruptId"]), told["answer"], _text(told["state"]), _optional_text(told.get("by"))
+                _text(told, "interruptId"), told["answer"], _text(told, "state"), _optional_text(told, "by")
             )
         except (KeyError, TypeError) as error:
             raise EnvelopeError("the resumption is no object with 'interruptId', 'answer' and 'state'") from error
@@ -279,19 +283,19 @@ def response_from_json(data: Any) -> Response:
         return Completed(data["result"], items)
     if status == "failed":
         return Failed(
-            _text(data["code"]), _text(data["message"]), data.get("details"), data.get("retryable") is True, items
+            _text(data, "code"), _text(data, "message"), data.get("details"), data.get("retryable") is True, items
         )
     if status == "interrupted":
         return Interrupted(
-            interrupt_id=_text(data["interruptId"]),
-            message=_text(data["message"]),
+            interrupt_id=_text(data, "interruptId"),
+            message=_text(data, "message"),
             data=data.get("data"),
-            state=_text(data["state"]),
-            expires_at=instant_from_json(data["expiresAt"]),
-            answer_schema=data.get("answerSchema"),
+            state=_text(data, "state"),
+            expires_at=_instant(data, "expiresAt"),
+            answer_schema=_optional_object(data, "answerSchema"),
             items=items,
         )
-    raise EnvelopeError(f"the response has the unknown status {status!r}")
+    raise EnvelopeError(f"the response has the unknown status {short(repr(status))}")
 
 
 def _load(body: bytes) -> dict[str, Any]:
@@ -301,25 +305,42 @@ def _load(body: bytes) -> dict[str, Any]:
         raise EnvelopeError(f"the body is no JSON: {error}") from error
     if type(data) is not dict:
         raise EnvelopeError("the body is no JSON object")
-    if data.get("v") != VERSION:
-        raise EnvelopeError(f"the envelope has version {data.get('v')!r}, and this program reads version {VERSION}")
+    version = data.get("v")
+    if type(version) is not int or version != VERSION:
+        raise EnvelopeError(f"the envelope has version {short(repr(version))}, and this program reads {VERSION}")
     return data
 
 
-def _text(value: Any) -> str:
+def _text(data: dict[str, Any], name: str) -> str:
+    value = data[name]
     if type(value) is not str:
-        raise EnvelopeError(f"a text was expected, and {type(value).__name__} was found")
+        raise EnvelopeError(f"{name!r} is no text but of type {type(value).__name__}")
     return value
 
 
-def _optional_text(value: Any) -> str | None:
-    return None if value is None else _text(value)
+def _optional_text(data: dict[str, Any], name: str) -> str | None:
+    return None if data.get(name) is None else _text(data, name)
 
 
-def _count(value: Any) -> int:
+def _optional_object(data: dict[str, Any], name: str) -> dict[str, Any] | None:
+    value = data.get(name)
+    if value is not None and type(value) is not dict:
+        raise EnvelopeError(f"{name!r} is no object")
+    return value
+
+
+def _count(data: dict[str, Any], name: str) -> int:
+    value = data[name]
     if type(value) is not int or value < 1:
-        raise EnvelopeError("a positive number was expected")
+        raise EnvelopeError(f"{name!r} is no positive whole number")
     return value
+
+
+def _instant(data: dict[str, Any], name: str) -> float:
+    try:
+        return instant_from_json(data[name])
+    except EnvelopeError as error:
+        raise EnvelopeError(f"{name!r}: {error.reason}") from error
 
 
 def _items(value: Any) -> list[dict[str, Any]]:

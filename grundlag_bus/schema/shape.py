@@ -1,8 +1,8 @@
 """A shape: what a value must look like, at both ends of a call.
 
 `parse` takes plain JSON data to the value that an action works with, `dump` takes a value back to plain JSON data, and
-`schema` is what the manifest publishes. A model's shape is read by pydantic; the shape of what comes from elsewhere is a
-JSON Schema, and its values stay plain data.
+`schema` is what the manifest publishes. A model's shape is read by pydantic; the shape of what comes from elsewhere is
+a JSON Schema, and its values stay plain data.
 """
 
 from __future__ import annotations
@@ -132,5 +132,3 @@ def _issues(error: ValidationError) -> list[Issue]:
         Issue(tuple(found["loc"]), found["type"], found["msg"])
         for found in error.errors(include_url=False, include_context=False, include_input=False)
     ]
-
-

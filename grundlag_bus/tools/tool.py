@@ -101,5 +101,3 @@ def define_tool(  # noqa: PLR0913  what a tool is made of
     return Tool(
         id=id, name=name, description=description, input=input_shape.schema, output=output_shape.schema, run=run
     )
-
-

@@ -21,16 +21,14 @@ _LOGGER = structlog.get_logger("grundlag_bus.workers")
 
 
 async def announce(transport: Transport, registry: ProviderRegistry) -> None:
-    """Publish the manifest of each provider that differs from the newest announcement, unless that is of a newer revision."""
+    """Publish each provider's manifest where it differs from the newest announcement and is of no older revision."""
     stream = transport.topology.manifests
     known = current(await transport.read(stream))
     for provider in registry.providers.values():
         ours = Announcement(provider_id=provider.id, revision=registry.revision, provider=provider.to_manifest())
         newest = known.get(provider.id)
         if newest is not None and newest.revision > ours.revision:
-            _LOGGER.warning(
-                "older_revision", provider=provider.id, ours=ours.revision, announced=newest.revision
-            )
+            _LOGGER.warning("older_revision", provider=provider.id, ours=ours.revision, announced=newest.revision)
         elif newest is None or newest.encode() != ours.encode():
             deadline = time.time() + PUBLISH_WITHIN
             await transport.publish(stream.route, Message(ours.encode(), "manifest"), deadline=deadline)
