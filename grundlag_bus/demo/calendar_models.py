@@ -90,7 +90,7 @@ class SearchEvents(_Given):
 
 class EventsFound(_Returned):
     events: list[CalendarEvent] = Field(description="By start, the earliest first")
-    more: bool = Field(description="Whether there are events beyond the limit; search from the last one's startsAt")
+    more: bool = Field(description="Whether there are more than these; search on from the last one's startsAt")
 
 
 class ImportIcs(_Given):
@@ -114,7 +114,7 @@ class CalendarImport(_Returned):
 
 
 class IcsImported(CalendarImport):
-    events: list[CalendarEvent] = Field(description=f"The first {LISTED_EVENTS} of them by start, the earliest first")
+    events: list[CalendarEvent] = Field(description=f"The first of them by start, {LISTED_EVENTS} at most")
 
 
 class DeleteEvent(_Given):

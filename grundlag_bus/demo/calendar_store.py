@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.demo.parsed import ParsedEvent
 
+_REPLY_TEXT = 500_000  # characters; six bytes each at worst, as JSON
 _EVENTS = UUID("0b8e2f6c-59a7-4e0f-9d0b-3f3b4c8f7a52")
 
 
@@ -152,7 +154,10 @@ async def save(
 async def search(
     connection: AsyncConnection, owner: str, wanted: SearchEvents, *, import_id: str | None = None
 ) -> tuple[list[CalendarEvent], bool]:
-    """Return the owner's events that match, by start, and whether there are more than the limit."""
+    """Return the owner's events that match, by start, and whether there are more.
+
+    No more than the limit, and no more text than fits into a reply.
+    """
     query = select(events).where(events.c.owner == owner).order_by(events.c.starts_at, events.c.event_id)
     if import_id is not None:
         query = query.where(events.c.import_id == import_id)
@@ -163,7 +168,9 @@ async def search(
     if wanted.starts_before is not None:
         query = query.where(events.c.starts_at < wanted.starts_before)
     rows = (await connection.execute(query.limit(wanted.limit + 1))).mappings().all()
-    return [_event(row) for row in rows[: wanted.limit]], len(rows) > wanted.limit
+    texts = accumulate(len(row["words"]) + len(row["recurrence"]) for row in rows)
+    fitting = [row for row, text in zip(rows, texts, strict=True) if text <= _REPLY_TEXT][: wanted.limit]
+    return [_event(row) for row in fitting], len(rows) > len(fitting)
 
 
 async def imported_by(connection: AsyncConnection, owner: str, import_id: str) -> list[CalendarEvent]:

@@ -32,7 +32,8 @@ __all__ = ["CalendarInvalidError", "decode_ics", "parse_ics"]
 
 TITLE_LENGTH = 500
 DESCRIPTION_LENGTH = 4_000
-_RECURRENCE_LENGTH = 4_000
+_ZONE_LENGTH = 100
+_RECURRENCE_LENGTH = 20_000
 _NAMELESS = UUID("5d1d6f8a-1c39-4b0e-9a55-6a1a1f9b7c11")
 
 
@@ -167,7 +168,7 @@ class _Event:
         except Exception as exc:  # a zone that the file defines raises whatever its rules make dateutil raise
             shown = _short(zone_name, 60)
             raise self._fault(name, "cannot be read", f"has no instant in the time zone {shown}") from exc
-        return _Moment(located, _short(zone_name, TITLE_LENGTH))
+        return _Moment(located, _short(zone_name, _ZONE_LENGTH))
 
     def _zone(self, name: str, zone_name: str) -> tzinfo:
         shown = _short(zone_name, 60)

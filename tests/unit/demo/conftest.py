@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def tools(tmp_path: Path) -> AsyncIterator[dict[str, Tool]]:
-    """The demo's tools, on a database of this test."""
+    """Give the demo's tools, on a database of this test."""
     async with registry(tmp_path) as opened:
         yield await opened.to_tools()

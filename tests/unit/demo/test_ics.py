@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import tracemalloc
 import warnings
 from datetime import UTC, datetime
@@ -204,7 +205,7 @@ def test_a_file_is_refused_with_the_place_of_its_fault(name: str, place: dict[st
         (["DTSTART:20250115", "BEGIN:VALARM", "TRIGGER:soon", "END:VALARM"], "the TRIGGER of event 1"),
         (["DTSTART:20250115", "BEGIN:VALARM"], "'END:VEVENT' stands where 'VALARM', begun on line 4, should end"),
         (["DTSTART:20250115", "BEGIN:VEVENT", "END:VEVENT"], "an event begins inside 'VEVENT'"),
-        (["DTSTART:20250115", f"RDATE:{'20250115,' * 500}20250115"], "RRULE is longer than 4000 characters"),
+        (["DTSTART:20250115", f"RDATE:{'20250115,' * 3_000}20250115"], "RRULE is longer than 20000 characters"),
         (["BEGIN:X"] * 16, "more than 16 components stand inside each other"),
     ],
 )
@@ -272,6 +273,7 @@ def test_zones_of_strangers_are_not_kept() -> None:
     try:
         for number in range(1, 30):
             parse_ics(define(number))
+        gc.collect()
         kept = sum(
             stat.size
             for stat in tracemalloc.take_snapshot().statistics("filename")
