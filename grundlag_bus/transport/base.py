@@ -66,7 +66,7 @@ class Transport(Protocol):
     """Whether the bus lives and dies with this process."""
 
     async def open(self) -> None:
-        """Connect and declare the exchanges of the topology. Idempotent.
+        """Connect and declare the exchanges and the dead queue of the topology. Idempotent.
 
         Raises BusUnreachableError, TopologyMismatchError.
         """

@@ -29,6 +29,10 @@ class OneBus:
         await transport.open()
         return transport
 
+    @property
+    def namespaces(self) -> set[str]:
+        return {transport.topology.namespace for transport in self.opened}
+
     async def close(self) -> None:
         for transport in self.opened:
             await transport.close()

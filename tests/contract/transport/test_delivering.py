@@ -100,13 +100,13 @@ async def test_a_nacked_message_comes_back_to_a_lone_consumer(transport: Transpo
 async def test_closing_a_subscription_gives_back_what_is_not_settled(transport: Transport, peer: Transport) -> None:
     first, second = Inbox(), Inbox()
     subscription = await transport.subscribe(calls(transport), first, prefetch=3)
-    await send(transport, b"1", b"2", b"3", b"4")
+    await send(transport, b"1", b"2", b"3")
     await first.holds(3)
     first.deliveries[1].ack()
     await subscription.close()
     await peer.subscribe(calls(peer), second, prefetch=10)
-    assert await second.holds(3) == [b"1", b"3", b"4"]
-    assert [delivery.redelivered for delivery in second.deliveries] == [True, True, False]
+    assert await second.holds(2) == [b"1", b"3"]
+    assert all(delivery.redelivered for delivery in second.deliveries)
 
 
 async def test_closing_a_transport_gives_back_what_is_not_settled(transport: Transport, peer: Transport) -> None:
@@ -174,10 +174,10 @@ async def test_closing_writes_out_what_is_settled(transport: Transport, peer: Tr
     for delivery in first.deliveries:
         delivery.ack()
     await (subscription.close() if closed == "subscription" else transport.close())
-    await send(peer, b"fence")
-    await peer.subscribe(calls(peer), second, prefetch=50)
-    assert await second.holds(1) == [b"fence"]
-    assert not second.deliveries[0].redelivered
+    await peer.subscribe(calls(peer), second, prefetch=200)
+    for count in range(1, 30):  # the broker may notice a closed channel a little later
+        await send(peer, b"fence")
+        assert await second.holds(count) == [b"fence"] * count
 
 
 async def test_two_consumers_share_the_work(transport: Transport, peer: Transport) -> None:
