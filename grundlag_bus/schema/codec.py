@@ -79,7 +79,7 @@ def parse(text: str | bytes) -> Any:
     Not read by orjson, which turns an integer beyond 64 bits into a float without a word.
     """
     try:
-        value = from_json(text)
+        value = from_json(text.encode() if isinstance(text, str) else text)
     except UnicodeEncodeError:
         raise NotJsonError(Issue((), "not_unicode", LONE_SURROGATE)) from None
     except ValueError as error:
