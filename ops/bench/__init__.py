@@ -1,0 +1,1 @@
+"""Benchmarks of a call over the bus, beside what people would use instead."""

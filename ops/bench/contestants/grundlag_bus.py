@@ -1,0 +1,59 @@
+"""What is measured here: validated input and output, deadlines, durable calls and replies."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from grundlag_bus import ActionContext, Provider, ProviderRegistry, RabbitTransport, Worker
+from grundlag_bus import connect as connect_bus
+from ops.bench.contest import INPUT, Call
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+NAMESPACE = "grundlag-bench"
+
+
+class Add(BaseModel):
+    a: int
+    b: int
+
+
+class Sum(BaseModel):
+    sum: int
+
+
+demo = Provider("demo", name="Demo")
+
+
+@demo.action("add", name="Add", idempotent=True)
+async def add(numbers: Add, _: ActionContext) -> Sum:
+    """Add two numbers."""
+    return Sum(sum=numbers.a + numbers.b)
+
+
+async def serve(url: str, ready: Callable[[], None]) -> None:
+    transport = RabbitTransport(url, namespace=NAMESPACE)
+    worker = Worker(transport, ProviderRegistry([demo]), concurrency=256)
+    serving = asyncio.ensure_future(worker.run())
+    await worker.started.wait()
+    ready()
+    try:
+        await serving
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def connect(url: str) -> AsyncIterator[Call]:
+    async with connect_bus(url, namespace=NAMESPACE) as bus:
+        tool = (await bus.to_tools())["demoAdd"]
+
+        async def call() -> object:
+            return await tool.execute(INPUT)
+
+        yield call
