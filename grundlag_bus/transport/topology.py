@@ -89,8 +89,13 @@ class Topology:
 
     @property
     def dead_queue(self) -> Queue:
-        """What could not be done, with the reason; no length limit."""
-        return Queue(f"{self.prefix}.dead", self.dead, "#", {"x-queue-type": "quorum"})
+        """What could not be done, with the reason; no length limit.
+
+        RabbitMQ 4.3 drops a message at its 21st unsettled delivery unless told otherwise, and -1 means one delivery on
+        3.10: so the limit is one that is never reached.
+        """
+        arguments = {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}
+        return Queue(f"{self.prefix}.dead", self.dead, "#", arguments)
 
     def call_queue(self, provider_id: str, lane: str) -> Queue:
         """One queue per provider and lane: a slow lane never blocks a fast one."""
