@@ -119,7 +119,7 @@ class TransportBus(Bus):
 
 
 def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> Bus:
-    """Make a bus: `async with connect(...) as bus`.
+    """Make a bus of an address or of a registry, to be entered with `async with`.
 
     source: `amqp://` or `amqps://` for RabbitMQ, `memory://` for a bus of its own in this process, `memory://name` for
     one that is shared within the process, or a registry, whose actions then run in this process without a bus.
