@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -26,7 +27,7 @@ from grundlag_bus.demo.calendar_models import (
 from grundlag_bus.demo.parsed import ParsedCalendar, ParsedEvent
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -55,7 +56,7 @@ async def create_event(event: CreateEvent, ctx: ActionContext) -> EventCreated:
         status="confirmed",
     )
     owner = _owner(ctx)
-    async with await _transaction(ctx) as connection:
+    async with _writing(ctx) as connection:
         await store.save(connection, owner, [planned])
     event_id = store.event_id_of(owner, planned)
     ctx.items.emit("calendarEvent", EventRef(event_id=event_id, title=event.title, starts_at=event.starts_at))
@@ -80,7 +81,7 @@ async def search_events(wanted: SearchEvents, ctx: ActionContext) -> EventsFound
         if latest is None:
             raise ActionFailed("import_not_found", "Nothing was imported in this conversation: call importIcs first.")
         import_id = CalendarImport.model_validate(latest.data).import_id
-    async with await _transaction(ctx) as connection:
+    async with _reading(ctx) as connection:
         found, more = await store.search(connection, _owner(ctx), wanted, import_id=import_id)
     return EventsFound(events=found, more=more)
 
@@ -96,7 +97,7 @@ async def import_ics(file: ImportIcs, ctx: ActionContext) -> IcsImported:
     """
     parsed = await asyncio.to_thread(_parse, file)
     owner, import_id = _owner(ctx), ctx.call_id
-    async with await _transaction(ctx) as connection:
+    async with _writing(ctx) as connection:
         saved = await store.save(connection, owner, parsed.events, import_id=import_id)
         listed = await store.imported_by(connection, owner, import_id)
     done = CalendarImport(
@@ -116,7 +117,7 @@ async def delete_event(target: DeleteEvent, ctx: ActionContext[Approval]) -> Eve
     """Deletes an event from the user's calendar, after a person approved."""
     owner = _owner(ctx)
     if ctx.resumption is None:
-        async with await _transaction(ctx) as connection:
+        async with _reading(ctx) as connection:
             found = await store.find(connection, owner, target.event_id)
         if found is None:
             raise _not_found(target.event_id)
@@ -125,7 +126,7 @@ async def delete_event(target: DeleteEvent, ctx: ActionContext[Approval]) -> Eve
     answer = ctx.resumption.answer
     if not answer.approved:
         return EventDeleted(event_id=target.event_id, deleted=False, comment=answer.comment)
-    async with await _transaction(ctx) as connection:
+    async with _writing(ctx) as connection:
         removed = await store.remove(connection, owner, target.event_id, ctx.resumption.state)
         # Gone is as good as deleted: a repeated delivery of this call must not fail.
         if not removed and await store.find(connection, owner, target.event_id) is not None:
@@ -146,10 +147,18 @@ def _owner(ctx: ActionContext) -> str:
     return ctx.user_id or ""
 
 
-async def _transaction(ctx: ActionContext) -> AbstractAsyncContextManager[AsyncConnection]:
-    databases = await ctx.services.get(DatabaseService)
-    database = await databases.get_instance(calendar_db)
-    return database.begin()
+@asynccontextmanager
+async def _reading(ctx: ActionContext) -> AsyncIterator[AsyncConnection]:
+    database = await (await ctx.services.get(DatabaseService)).get_instance(calendar_db)
+    async with database.engine.connect() as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def _writing(ctx: ActionContext) -> AsyncIterator[AsyncConnection]:
+    database = await (await ctx.services.get(DatabaseService)).get_instance(calendar_db)
+    async with database.begin() as connection:
+        yield connection
 
 
 def _not_found(event_id: str) -> ActionFailed:

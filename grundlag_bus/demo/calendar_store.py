@@ -30,7 +30,6 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    update,
 )
 from sqlalchemy.dialects.sqlite import insert
 
@@ -127,7 +126,10 @@ def event_id_of(owner: str, event: ParsedEvent) -> str:
 async def save(
     connection: AsyncConnection, owner: str, parsed: Sequence[ParsedEvent], *, import_id: str | None = None
 ) -> Saved:
-    """Insert the events, or update those that the owner has already."""
+    """Insert the events, or update those that the owner has already.
+
+    The connection must hold SQLite's write lock: it counts before and after.
+    """
     now = datetime.now(UTC)
     rows = [_row(owner, event) | {"import_id": import_id, "version": 1, "stored_at": now} for event in parsed]
     statement = insert(events)
@@ -141,8 +143,6 @@ async def save(
             "version": events.c.version + case((changed, 1), else_=0),
         },
     )
-    # A first write takes SQLite's lock, so that nobody writes between the two counts.
-    await connection.execute(update(events).where(events.c.event_id.is_(None)).values(version=0))
     count_before, versions_before = await _counts(connection, owner)
     await connection.execute(statement, rows)
     count, versions = await _counts(connection, owner)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from grundlag_bus import DatabaseService, ProviderRegistry, SealKeys, ServiceRegistry
 from grundlag_bus.demo.basics import demo
 from grundlag_bus.demo.calendar_actions import calendar
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from grundlag_bus import Database
 
 KEYS_FILE = "seal-keys.json"
 
@@ -27,24 +21,11 @@ def registry(directory: Path | None = None) -> ProviderRegistry:
     """Make the demo's registry. directory: holds its SQLite file and its key file; made where it is missing."""
     place = directory or default_directory()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return ProviderRegistry(
-        [calendar, demo], services=_services(place), keys=SealKeys.load_or_create(place / KEYS_FILE)
-    )
+    services = ServiceRegistry()
+    services.register(DatabaseService, lambda: DatabaseService.in_directory(place))
+    return ProviderRegistry([calendar, demo], services=services, keys=SealKeys.load_or_create(place / KEYS_FILE))
 
 
 def sample_calendar() -> str:
     """Return the text of the calendar file that the demo ships."""
     return files("grundlag_bus.demo").joinpath("week.ics").read_bytes().decode()
-
-
-def _services(directory: Path) -> ServiceRegistry:
-    def url_of(database: Database) -> str:
-        return f"sqlite+aiosqlite:///{directory / database.id}.sqlite"
-
-    async def open_databases() -> AsyncIterator[DatabaseService]:
-        async with DatabaseService(url_of) as databases:
-            yield databases
-
-    services = ServiceRegistry()
-    services.register(DatabaseService, open_databases)
-    return services

@@ -33,7 +33,6 @@ __all__ = ["CalendarInvalidError", "decode_ics", "parse_ics"]
 TITLE_LENGTH = 500
 DESCRIPTION_LENGTH = 4_000
 _ZONE_LENGTH = 100
-_RECURRENCE_LENGTH = 20_000
 _NAMELESS = UUID("5d1d6f8a-1c39-4b0e-9a55-6a1a1f9b7c11")
 
 
@@ -91,8 +90,6 @@ class _Event:
         if start is None:
             raise self._fault("DTSTART", "has no start", "is missing")
         ends_at = self._end(start)
-        if len(self._found.recurrence) > _RECURRENCE_LENGTH:
-            raise self._fault("RRULE", "recurs in too many ways", f"is longer than {_RECURRENCE_LENGTH} characters")
         replaces = self._moment("RECURRENCE-ID")
         title = _text(self._component, "SUMMARY", TITLE_LENGTH) or "Untitled event"
         location = _text(self._component, "LOCATION", TITLE_LENGTH)
@@ -109,7 +106,7 @@ class _Event:
             local_start=start.value.isoformat(),
             location=location,
             description=_text(self._component, "DESCRIPTION", DESCRIPTION_LENGTH),
-            recurrence=self._found.recurrence,
+            recurrence="\n".join(self._found.recurrence),
             status=status if status in {"tentative", "cancelled"} else "confirmed",
         )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 16
 _SHOWN = 40
+_RECURRENCE_LENGTH = 20_000
 _RECURRENCE = frozenset({"RRULE", "RDATE", "EXDATE", "EXRULE"})
 _WORDS = {"DTSTART": "the start (DTSTART)", "DTEND": "the end (DTEND)"}
 _NAME = re.compile(r"[A-Za-z0-9-]+(?=[;:])")
@@ -50,7 +51,7 @@ class FoundEvent:
     number: int
     begins: int
     zones: Zones
-    recurrence: str = ""
+    recurrence: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -129,8 +130,12 @@ class _Reader(ComponentIcalParser):
             except Exception as exc:  # noqa: BLE001  icalendar raises whatever a strange value makes it raise
                 self._refuse_line(line, exc)
             if kind in _RECURRENCE and self._open[-1][0] == "VEVENT":
-                event = self.calendars[-1].events[-1]
-                event.recurrence = f"{event.recurrence}\n{line}".lstrip("\n")
+                self._keep_recurrence(self.calendars[-1].events[-1], line)
+
+    def _keep_recurrence(self, event: FoundEvent, line: str) -> None:
+        event.recurrence.append(line)
+        if sum(map(len, event.recurrence)) > _RECURRENCE_LENGTH:
+            self._refuse(f"the rule by which event {event.number} recurs exceeds {_RECURRENCE_LENGTH} characters")
 
     def handle_begin_component(self, vals: str) -> None:
         kind = vals.strip().upper()
@@ -183,16 +188,10 @@ class _Reader(ComponentIcalParser):
         if property_name is None:
             what = f"{line[:_SHOWN]!r} is no property"
         else:
-            owner = (
-                f"event {self._events}"
-                if inside_event
-                else repr(self._open[-1][0][:_SHOWN])
-                if self._open
-                else "no calendar"
-            )
-            what = (
-                f"{_WORDS.get(property_name, f'the {property_name[:_SHOWN]}')} of {owner} is not written as it must be"
-            )
+            component = repr(self._open[-1][0][:_SHOWN]) if self._open else "no calendar"
+            owner = f"event {self._events}" if inside_event else component
+            subject = _WORDS.get(property_name, f"the {property_name[:_SHOWN]}")
+            what = f"{subject} of {owner} is not written as it must be"
         raise CalendarInvalidError(
             f"Line {self._line} of the file cannot be read: {what}.",
             line=self._line,

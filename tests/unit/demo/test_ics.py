@@ -205,7 +205,11 @@ def test_a_file_is_refused_with_the_place_of_its_fault(name: str, place: dict[st
         (["DTSTART:20250115", "BEGIN:VALARM", "TRIGGER:soon", "END:VALARM"], "the TRIGGER of event 1"),
         (["DTSTART:20250115", "BEGIN:VALARM"], "'END:VEVENT' stands where 'VALARM', begun on line 4, should end"),
         (["DTSTART:20250115", "BEGIN:VEVENT", "END:VEVENT"], "an event begins inside 'VEVENT'"),
-        (["DTSTART:20250115", f"RDATE:{'20250115,' * 3_000}20250115"], "RRULE is longer than 20000 characters"),
+        (
+            ["DTSTART:20250115", f"RDATE:{'20250115,' * 3_000}20250115"],
+            "the rule by which event 1 recurs exceeds 20000 characters",
+        ),
+        (["DTSTART:20250115", *["RDATE:"] * 100_000], "the rule by which event 1 recurs exceeds 20000 characters"),
         (["BEGIN:X"] * 16, "more than 16 components stand inside each other"),
     ],
 )
