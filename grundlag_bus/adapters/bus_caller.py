@@ -12,8 +12,6 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-import structlog
-
 from grundlag_bus.errors import (
     EnvelopeError,
     PayloadTooLargeError,
@@ -22,6 +20,7 @@ from grundlag_bus.errors import (
     TransportClosedError,
     UnroutableError,
 )
+from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.codec import MAX_BYTES, ensure_size
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_reply, encode_call, new_call_id
 from grundlag_bus.transport.base import Message
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 REPLY_PREFETCH = 1000
 
-_LOGGER = structlog.get_logger("grundlag_bus.adapters")
+_LOGGER = get_logger("grundlag_bus.adapters")
 
 
 class BusCaller:

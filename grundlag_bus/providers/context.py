@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-import structlog
 from typing_extensions import TypeVar
 
+from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.envelope import instant_to_datetime
 from grundlag_bus.schema.items import Item
 from grundlag_bus.tools.context import ItemStore, Logger
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AnswerT = TypeVar("AnswerT", default=Any)
 
-_LOGGER = structlog.get_logger("grundlag_bus.action")
+_LOGGER = get_logger("grundlag_bus.action")
 
 
 @dataclass(frozen=True, slots=True)

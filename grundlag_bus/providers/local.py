@@ -11,8 +11,6 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from grundlag_bus.errors import (
     ActionFailed,
     ActionInputValidationError,
@@ -22,6 +20,7 @@ from grundlag_bus.errors import (
     PayloadTooLargeError,
     ToolInterrupt,
 )
+from grundlag_bus.logs import get_logger
 from grundlag_bus.providers.context import ActionContext, ActionResumption, Drain
 from grundlag_bus.providers.seal import Binding, digest, seal, unseal
 from grundlag_bus.providers.threads import Threads
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 INTERRUPT_EXPIRY = 30 * 24 * 3600.0
 """Seconds until an interrupt can no longer be answered."""
 
-_LOGGER = structlog.get_logger("grundlag_bus.providers")
+_LOGGER = get_logger("grundlag_bus.providers")
 
 
 class LocalCaller:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import structlog
-
+from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.items import Item, new_item
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ class Logger(Protocol):
     def error(self, event: str, **fields: Any) -> Any: ...
 
 
-_LOGGER: Logger = structlog.get_logger("grundlag_bus.tools")
+_LOGGER: Logger = get_logger("grundlag_bus.tools")
 
 
 class ToolItems(Protocol):

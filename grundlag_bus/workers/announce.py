@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import structlog
-
+from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.manifest import Announcement, current
 from grundlag_bus.transport.base import Message
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 PUBLISH_WITHIN = 30.0
 """Seconds until an announcement that is not confirmed fails the start of its worker."""
 
-_LOGGER = structlog.get_logger("grundlag_bus.workers")
+_LOGGER = get_logger("grundlag_bus.workers")
 
 
 async def announce(transport: Transport, registry: ProviderRegistry) -> None:

@@ -18,8 +18,6 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-import structlog
-
 from grundlag_bus.errors import (
     ConfigurationError,
     EnvelopeError,
@@ -28,6 +26,7 @@ from grundlag_bus.errors import (
     TransportClosedError,
     UnroutableError,
 )
+from grundlag_bus.logs import get_logger
 from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.schema.envelope import Call, decode_call, encode_reply, new_call_id
 from grundlag_bus.transport.base import Message
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 REPLY_WITHIN = 60.0
 """Seconds that a finished call's reply is tried for, at least."""
 
-_LOGGER = structlog.get_logger("grundlag_bus.workers")
+_LOGGER = get_logger("grundlag_bus.workers")
 
 
 class Worker:
