@@ -37,7 +37,7 @@ def test_data_is_copied_as_plain_data() -> None:
 def test_unknown_fields_are_ignored_and_items_are_frozen() -> None:
     item = Item.from_json({**new_item("event", 1).to_json(), "new": True})
     with pytest.raises(ValidationError):
-        item.type = "other"  # type: ignore[misc]  what is refused
+        item.type = "other"  # type: ignore[misc]  # what is refused
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import keyword
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -45,7 +46,7 @@ def test_long_names_are_cut_before_they_are_numbered() -> None:
 
 
 @given(ACTIONS, st.randoms(use_true_random=False))
-def test_names_are_unique_identifiers_whatever_the_order(actions: list[tuple[str, str]], random: object) -> None:
+def test_names_are_unique_identifiers_whatever_the_order(actions: list[tuple[str, str]], random: Random) -> None:
     names = allocate_action_names(actions)
     assert set(names) == set(actions)
     assert len(set(names.values())) == len(names)
@@ -55,7 +56,7 @@ def test_names_are_unique_identifiers_whatever_the_order(actions: list[tuple[str
         assert not keyword.iskeyword(name)
         assert len(name) <= 64
     shuffled = list(actions)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]  hypothesis gives a random.Random
+    random.shuffle(shuffled)
     assert allocate_action_names(shuffled) == names
 
 
