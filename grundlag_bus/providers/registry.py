@@ -69,6 +69,11 @@ class ProviderRegistry:
             self._keys = SealKeys.generate()
         return self._keys
 
+    def share_keys(self, keys: SealKeys) -> None:
+        """Take keys that other workers have too, in place of those given before: a deployment's, not the code's."""
+        self._keys = keys
+        self.shared_keys = True
+
     @property
     def interrupting(self) -> tuple[str, ...]:
         """The actions that may interrupt, as `provider.action`, sorted."""

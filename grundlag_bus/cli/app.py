@@ -1,0 +1,207 @@
+"""The commands and their options. What a command does is loaded when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from grundlag_bus.cli.exits import Exit, tell
+from grundlag_bus.cli.options import (
+    AsJson,
+    DefaultGroup,
+    KeysFile,
+    Namespace,
+    NamespaceOrNone,
+    Registry,
+    Timeout,
+    Url,
+    choose_source,
+    log_level,
+)
+
+app = typer.Typer(
+    name="grundlag-bus",
+    help="Call a provider's actions as tools: in this process or over RabbitMQ.",
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+manifest = typer.Typer(cls=DefaultGroup, help="Show what is announced on the bus, or retire a provider.")
+keys = typer.Typer(no_args_is_help=True, help="Keys that seal what an interrupted action keeps.")
+app.add_typer(manifest, name="manifest")
+app.add_typer(keys, name="keys")
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    ctx: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", envvar="GRUNDLAG_DEBUG", help="Log more, and show tracebacks. Anywhere on the line."),
+    ] = False,  # `run_line` has taken it out of the line already, wherever it stood
+) -> int:
+    ctx.obj = ctx.obj or debug
+    if version:
+        from grundlag_bus._version import __version__  # noqa: PLC0415  only here
+
+        typer.echo(__version__)
+    elif ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+    return Exit.COMPLETED
+
+
+@app.command("demo")
+def demo(
+    ctx: typer.Context,
+    *,
+    ics: Annotated[
+        Path | None, typer.Option("--ics", metavar="FILE", help="A calendar file of yours instead of the shipped one.")
+    ] = None,
+    url: Url = None,
+    namespace: NamespaceOrNone = None,
+) -> int:
+    """Show the main job: a calendar's actions, called as tools; on an embedded bus, or over RabbitMQ with --url."""
+    from grundlag_bus.cli.demo import demo as run_demo  # noqa: PLC0415  loaded when it runs
+
+    return run_demo(ics=ics, url=url, namespace=namespace, level=log_level(ctx, "warning"))
+
+
+@app.command("worker")
+def worker(  # noqa: PLR0913  the command's options
+    ctx: typer.Context,
+    registry: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="A ProviderRegistry, or a function that returns one.")
+    ],
+    *,
+    url: Url = None,
+    namespace: Namespace = "grundlag",
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls that run at once, for each provider and lane.")] = 64,
+    keys_file: KeysFile = None,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds that running calls get when it stops.")] = 30.0,
+) -> int:
+    """Serve a registry's actions from the bus until SIGTERM or Ctrl-C; a second one does not wait for running calls."""
+    from grundlag_bus.cli.worker import serve  # noqa: PLC0415  loaded when it runs
+
+    return serve(
+        registry,
+        url=url,
+        namespace=namespace,
+        concurrency=concurrency,
+        keys_file=keys_file,
+        grace=grace,
+        level=log_level(ctx, "info"),
+    )
+
+
+@app.command("tools")
+def tools(
+    ctx: typer.Context,
+    *,
+    url: Url = None,
+    namespace: Namespace = "grundlag",
+    registry: Registry = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the tools that there are, with what each one needs."""
+    from grundlag_bus.cli.tools import list_tools  # noqa: PLC0415  loaded when it runs
+
+    source = choose_source(ctx, url=url, namespace=namespace, registry=registry)
+    return list_tools(source, as_json=as_json, level=log_level(ctx, "warning"))
+
+
+@app.command("call")
+def call(  # noqa: PLR0913  the command's options
+    ctx: typer.Context,
+    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="The function name, as `tools` lists it.")],
+    text: Annotated[
+        str, typer.Argument(metavar="[JSON]", help="The input; - reads it from stdin.", show_default=False)
+    ] = "{}",
+    *,
+    url: Url = None,
+    namespace: Namespace = "grundlag",
+    registry: Registry = None,
+    user: Annotated[str | None, typer.Option("--user", help="On whose behalf.", show_default=False)] = None,
+    timeout: Timeout = None,
+    as_json: AsJson = False,
+) -> int:
+    """Call an action and print its result; asks on the terminal when the action has a question.
+
+    Exit codes: 0 completed, 1 failed, 2 usage, 3 interrupted and nobody can be asked, 4 the bus cannot be reached.
+    """
+    from grundlag_bus.cli.call import call as run_call  # noqa: PLC0415  loaded when it runs
+
+    source = choose_source(ctx, url=url, namespace=namespace, registry=registry)
+    level = log_level(ctx, "warning")
+    return run_call(source, function, text, user=user, timeout=timeout, as_json=as_json, level=level)
+
+
+@manifest.command("show")
+def manifest_show(
+    ctx: typer.Context,
+    *,
+    url: Url = None,
+    namespace: Namespace = "grundlag",
+    registry: Registry = None,
+    as_json: AsJson = False,
+) -> int:
+    """Print the manifest as JSON: every provider's actions, entities and events with their schemas."""
+    from grundlag_bus.cli.manifest import show  # noqa: PLC0415  loaded when it runs
+
+    source = choose_source(ctx, url=url, namespace=namespace, registry=registry)
+    return show(source, as_json=as_json, level=log_level(ctx, "warning"))
+
+
+@manifest.command("retire")
+def manifest_retire(
+    ctx: typer.Context,
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="The provider's id.")],
+    *,
+    url: Url = None,
+    namespace: Namespace = "grundlag",
+) -> int:
+    """Remove a provider from the manifest; its queues stay. A worker of it that starts announces it again."""
+    from grundlag_bus.cli.manifest import retire_provider  # noqa: PLC0415  loaded when it runs
+
+    source = choose_source(ctx, url=url, namespace=namespace, registry=None)
+    return retire_provider(source, provider, level=log_level(ctx, "warning"))
+
+
+@keys.command("new")
+def keys_new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; a file that exists is left alone.")],
+) -> int:
+    """Write a new key file (mode 0600), to be given to every worker of the same providers."""
+    from grundlag_bus.cli.keys import write_new  # noqa: PLC0415  loaded when it runs
+
+    return write_new(file)
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    sys.exit(run_line(sys.argv[1:]))
+
+
+def run_line(arguments: list[str]) -> int:
+    """Run one command line and return its exit code. Whatever goes wrong is told in one sentence on stderr."""
+    arguments, debug = _take_debug(arguments)
+    try:
+        code: Any = typer.main.get_command(app).main(
+            arguments, prog_name="grundlag-bus", standalone_mode=False, obj=debug
+        )
+    except (KeyboardInterrupt, typer.Abort):
+        return Exit.STOPPED
+    except Exception as error:  # noqa: BLE001  the end of the line: a sentence, and an exit code by its kind
+        return tell(error, debug=debug, arguments=arguments)
+    return int(code or 0)
+
+
+def _take_debug(arguments: list[str]) -> tuple[list[str], bool]:
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    given = "--debug" in arguments[:end]
+    rest = [argument for argument in arguments[:end] if argument != "--debug"] + arguments[end:]
+    return rest, given or os.environ.get("GRUNDLAG_DEBUG", "").lower() not in ("", "0", "false", "no")

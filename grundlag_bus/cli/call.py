@@ -1,0 +1,140 @@
+"""`call`: one call of an action, and the questions that it asks."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from grundlag_bus.cli.exits import Exit, printable, say
+from grundlag_bus.cli.output import print_json
+from grundlag_bus.cli.running import run
+from grundlag_bus.cli.summary import in_json
+from grundlag_bus.cli.terminal import Terminal
+from grundlag_bus.errors import ConfigurationError, Issue, NotJsonError
+from grundlag_bus.schema.codec import parse
+from grundlag_bus.schema.envelope import Completed, Failed, Interrupted
+from grundlag_bus.schema.items import Item
+from grundlag_bus.tools import ItemStore, ToolContext, ToolResumption
+
+if TYPE_CHECKING:
+    from grundlag_bus.adapters import Bus
+    from grundlag_bus.cli.source import Source
+    from grundlag_bus.schema.envelope import Response
+
+_SHOWN_ITEMS = 20
+
+
+def call(  # noqa: PLR0913  the command's options
+    source: Source, function: str, text: str, *, user: str | None, timeout: float | None, as_json: bool, level: str
+) -> int:
+    """Call a function with JSON (`-`: from stdin) and print how it ended. Raises ConfigurationError, TransportError."""
+    value = _read(text)
+
+    async def work() -> int:
+        async with source.open(within=timeout) as bus:
+            await _check_name(bus, function, source)
+            items = ItemStore()
+            context = ToolContext(user_id=user, timeout=timeout, items=items)
+            response = await _converse(bus, function, value, context)
+        if as_json:
+            print_json(response.to_json(), one_line=True)
+        else:
+            _print(function, response)
+        return _exit_of(response)
+
+    return run(work(), level=level)
+
+
+def _read(text: str) -> Any:
+    try:
+        return parse(sys.stdin.buffer.read() if text == "-" else text)
+    except NotJsonError as error:
+        told = str(error) if error.issue.path else error.issue.message
+        raise ConfigurationError(
+            f"""The input cannot be used ({told}): give JSON, as in '{{"a": 1}}' (in single quotes for the shell)."""
+        ) from error
+
+
+async def _check_name(bus: Bus, function: str, source: Source) -> None:
+    manifest = await bus.manifest()
+    if manifest.find_function(function) is not None:
+        return
+    names = {action.function_name: p.id for p in manifest.providers for action in p.actions}
+    if not names:
+        raise ConfigurationError(
+            f"Nothing is announced in {source}: start a worker with `grundlag-bus worker`, or correct --namespace."
+        )
+    by_key = {_key(name): name for name in names}
+    near = [by_key[key] for key in difflib.get_close_matches(_key(function), by_key)]
+    hint = f"did you mean {' or '.join(near)}?" if near else "list what there is with `grundlag-bus tools`."
+    raise ConfigurationError(f"There is no function {function!r} in {source}: {hint}")
+
+
+def _key(name: str) -> str:
+    """Make names comparable however they are written: demo.add, demo_add and demoAdd."""
+    return "".join(filter(str.isalnum, name)).lower()
+
+
+async def _converse(bus: Bus, function: str, value: Any, context: ToolContext) -> Response:
+    """Call, and answer on the terminal what the action asks, until it ends or nobody answers."""
+    response = await _respond(bus, function, value, context)
+    while isinstance(response, Interrupted) and Terminal.is_there():
+        answered = await _answer(bus, function, value, context, response)
+        if answered is None:
+            break
+        response = answered
+    return response
+
+
+async def _answer(bus: Bus, function: str, value: Any, context: ToolContext, asked: Interrupted) -> Response | None:
+    """Ask until the action takes the answer; None when the person ends the input."""
+    terminal = Terminal()
+    terminal.show_question(asked.message, asked.data)
+    while True:
+        try:
+            answer = await terminal.ask(asked.answer_schema)
+        except EOFError:
+            return None
+        resumption = ToolResumption(asked.interrupt_id, answer, asked.state, by=context.user_id)
+        response = await _respond(bus, function, value, replace(context, resumption=resumption))
+        if not (isinstance(response, Failed) and response.code == "answer_invalid"):
+            return response
+        terminal.refuse(_issues_of(response))
+
+
+async def _respond(bus: Bus, function: str, value: Any, context: ToolContext) -> Response:
+    response = (await bus.call(function, value, context)).response
+    if context.items is not None:
+        context.items.fold(Item.from_json(item) for item in response.items)
+    return response
+
+
+def _issues_of(failed: Failed) -> list[Issue]:
+    details = failed.details if isinstance(failed.details, dict) else {}
+    return [Issue.from_json(issue) for issue in details.get("issues", ())]
+
+
+def _exit_of(response: Response) -> Exit:
+    match response:
+        case Completed():
+            return Exit.COMPLETED
+        case Interrupted():
+            return Exit.UNANSWERED
+        case Failed():
+            return Exit.FAILED
+
+
+def _print(function: str, response: Response) -> None:
+    for item in response.items[:_SHOWN_ITEMS]:
+        say(f"item {item['type']} {in_json(item['data'])}")
+    if len(response.items) > _SHOWN_ITEMS:
+        say(f"and {len(response.items) - _SHOWN_ITEMS} more items: --json has them all.")
+    match response:
+        case Completed(result):
+            print_json(result, one_line=False)
+        case Interrupted(message=message):
+            say(f"{function} asks {printable(message)!r} and nobody answered: call it on a terminal.")
+        case Failed(code, message, _, retryable):
+            say(f"{function} failed ({code}): {message}{' It may succeed later.' if retryable else ''}")

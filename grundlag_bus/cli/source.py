@@ -1,0 +1,63 @@
+"""Where calls go: a bus by its address, or a registry in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grundlag_bus.errors import BusUnreachableError, ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from grundlag_bus.adapters import Bus
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Exactly one of `url` and `registry` (as module:name) is given."""
+
+    url: str | None
+    namespace: str
+    registry: str | None = None
+
+    def __str__(self) -> str:
+        """Name the place in a sentence; never with the address, which holds a password."""
+        return f"namespace {self.namespace!r}" if self.registry is None else f"registry {self.registry}"
+
+    @asynccontextmanager
+    async def open(self, *, within: float | None = None) -> AsyncIterator[Bus]:
+        """Connect for as long as it is entered. within: seconds that connecting may take.
+
+        Raises ConfigurationError, BusUnreachableError.
+        """
+        from grundlag_bus.adapters import connect  # noqa: PLC0415  options.py is loaded for --help, this is not
+        from grundlag_bus.cli.registries import load_registry  # noqa: PLC0415  the same
+
+        if self.registry is not None:
+            bus = connect(await load_registry(self.registry))
+        else:
+            refuse_embedded(self.url)
+            bus = connect(self.url or "", namespace=self.namespace)
+        try:
+            async with asyncio.timeout(within):
+                await bus.__aenter__()
+        except TimeoutError:
+            raise BusUnreachableError(
+                f"The bus did not answer within {within:g} s: give a longer --timeout, or check host and port."
+            ) from None
+        try:
+            yield bus
+        finally:
+            await bus.__aexit__(None, None, None)
+
+
+def refuse_embedded(url: str | None) -> None:
+    """Raise ConfigurationError for a bus that nobody else could be on."""
+    if url is not None and url.partition("://")[0] == "memory":
+        raise ConfigurationError(
+            "memory:// is a bus inside one process, and nobody else is on it: give --url amqp://user:password@host, "
+            "or --registry module:name to run in this process."
+        )
