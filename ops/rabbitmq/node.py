@@ -16,12 +16,14 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ops.rabbitmq.roots import BrokerUnavailableError, Installation
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
 MEMORY_LIMIT = "1GiB"
@@ -105,13 +107,8 @@ class Node:
         """Kill every process of the node with SIGKILL, as a crash would, and return when they are gone."""
         self._end()
 
-    def restart(self) -> None:
-        """Kill the node and start it again."""
-        self.kill()
-        self.start()
-
     def ctl(self, *arguments: str) -> str:
-        """Run rabbitmqctl on the running node and return what it printed; it takes one to two seconds."""
+        """Run rabbitmqctl on the running node and return what it printed; it takes about a second."""
         command = ["/usr/lib/rabbitmq/bin/rabbitmqctl", "--quiet", "--node", self._name, *arguments]
         done = subprocess.run(
             self._inside(command, lasting=False), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -119,13 +116,6 @@ class Node:
         if done.returncode:
             raise RuntimeError(f"rabbitmqctl {' '.join(arguments)} failed: {done.stdout}{done.stderr}".strip())
         return done.stdout
-
-    def raise_memory_alarm(self) -> None:
-        """Make the broker believe that it is out of memory: it stops reading from whoever publishes."""
-        self.ctl("set_vm_memory_high_watermark", "0")
-
-    def lift_memory_alarm(self) -> None:
-        self.ctl("set_vm_memory_high_watermark", "absolute", MEMORY_LIMIT)
 
     def close(self) -> None:
         """Kill the node and remove its data."""
@@ -168,7 +158,7 @@ class Node:
         )
         (self._home / "enabled_plugins").write_text("[].\n")
         cookie = self._home / ".erlang.cookie"
-        cookie.write_text("".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=20)))  # noqa: S311  guards loopback alone
+        cookie.write_text("".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=20)))
         cookie.chmod(0o400)
         return {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -212,10 +202,13 @@ def free_ports(count: int) -> list[int]:
     raise BrokerUnavailableError(f"No free port is left in {_PORTS}: end what listens there.")
 
 
-def server_version(port: int, host: str = "127.0.0.1") -> str | None:
+def server_version(port: int, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> str | None:
     """Say hello as an AMQP client and return the version that the broker answers with; None when none answers."""
     try:
-        with socket.create_connection((host, port), timeout=5) as connection:
+        with ExitStack() as opened:
+            connection = opened.enter_context(socket.create_connection((host, port), timeout=5))
+            if tls is not None:
+                connection = opened.enter_context(tls.wrap_socket(connection, server_hostname=host))
             connection.sendall(b"AMQP\x00\x00\x09\x01")
             greeting = connection.recv(4096)
     except OSError:

@@ -1,0 +1,37 @@
+"""Namespaces that belong to one test each, and their removal from the broker."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import aiormq
+
+from grundlag_bus.transport.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# AMQP cannot list queues: what tests declare under their namespaces is one of these providers' (or a mailbox, which
+# the broker removes by itself). A test with a provider of another id adds it here.
+PROVIDERS = ("calendar", "contract", "demo", "notes")
+LANES = ("main", "long")
+
+
+def fresh_namespace() -> str:
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+async def delete_namespaces(url: str, namespaces: Iterable[str]) -> None:
+    """Delete what these namespaces hold on the broker; what does not exist is no error."""
+    connection = await aiormq.connect(url)
+    try:
+        channel = await connection.channel()
+        for topology in map(Topology, namespaces):
+            queues = [topology.call_queue(provider, lane) for provider in PROVIDERS for lane in LANES]
+            for name in (topology.dead_queue.name, topology.manifests.name, *(queue.name for queue in queues)):
+                await channel.queue_delete(name)
+            for exchange in topology.exchanges:
+                await channel.exchange_delete(exchange.name)
+    finally:
+        await connection.close()
