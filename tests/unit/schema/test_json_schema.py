@@ -44,6 +44,8 @@ class Box(BaseModel):
 
 BOX = JsonValidator(published(TypeAdapter(Box), "validation"))
 DOG = {"kind": "dog"}
+A_REFERENCE = {"a": {"$ref": "#/$defs/b"}, "b": {"type": "array", "items": {"type": "string"}}}
+NONE = {"none": {"type": "null"}}
 CAT = {"kind": "cat", "lives": 9}
 
 
@@ -119,6 +121,17 @@ def test_where_several_alternatives_may_be_meant_each_says_what_it_lacks() -> No
             'fits none of 2 alternatives: the property "a" is missing; or b: must be null, not integer',
         ),
     )
+
+
+def test_a_union_within_a_union_is_one_list_of_alternatives() -> None:
+    validator = JsonValidator(
+        {"anyOf": [{"anyOf": [{"type": "integer"}, {"const": "all"}]}, {"$ref": "#/$defs/none"}], "$defs": NONE}
+    )
+    assert validator.issues([]) == (Issue((), "type", 'must be integer, null or "all", not array'),)
+    choice = JsonValidator({"anyOf": [{"const": "a"}, {"enum": ["b", "c"]}]})
+    assert choice.issues("d") == (Issue((), "enum", 'must be one of "a", "b", "c"'),)
+    inner = JsonValidator({"anyOf": [{"anyOf": [{"type": "array", "items": {"type": "null"}}]}, {"type": "integer"}]})
+    assert found([1], inner) == [((0,), "type")]
 
 
 def test_a_value_that_fits_two_exclusive_alternatives_is_told() -> None:
@@ -240,6 +253,8 @@ def test_large_values_are_narrowed_through_every_kind_of_schema() -> None:
         ({"prefixItems": [{}, {"type": "null"}]}, [long, 1], (1,)),
         ({"prefixItems": [{}], "items": {"type": "array"}}, [long, [], 1], (2,)),
         ({"allOf": [{"properties": {"a/b ~ü": {"type": "null"}}}]}, {"l": long, "a/b ~ü": 1}, ("a/b ~ü",)),
+        ({"anyOf": [True, {"type": "array"}], "not": {}}, [long], ()),
+        ({"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}], "$defs": A_REFERENCE}, [*long, 1], (1,)),
         ({"patternProperties": {"^a": {"type": "null"}}}, {"l": long, "a": 1}, ("a",)),
         ({"additionalProperties": False, "properties": {"l": {}}}, {"l": long, "a": 1}, ()),
     ):

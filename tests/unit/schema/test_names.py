@@ -67,6 +67,11 @@ def test_ids_from_elsewhere_still_give_unique_identifiers(actions: list[tuple[st
     assert all(name.isidentifier() and not keyword.iskeyword(name) for name in names.values())
 
 
+def test_a_keyword_and_a_digit_in_front_are_made_identifiers() -> None:
+    names = allocate_action_names([("class", ""), ("1", "x"), ("", "")])
+    assert names == {("class", ""): "class_", ("1", "x"): "_1X", ("", ""): "action"}
+
+
 @given(IDS)
 def test_allowed_ids_are_returned(value: str) -> None:
     assert check_id("action", value) == value
