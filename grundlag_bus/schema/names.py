@@ -37,15 +37,12 @@ def allocate_action_names(actions: Iterable[tuple[str, str]]) -> dict[tuple[str,
     first in the order of the ids has it and the others get `_2`, `_3`. Depends on the set of actions, not on their
     order; to be called with all of them, before any are hidden.
     """
-    ordered = sorted(set(actions))
-    natural = {action: _natural(*action) for action in ordered}
-    reserved = set(natural.values())
     taken: set[str] = set()
     names: dict[tuple[str, str], str] = {}
-    for action in ordered:
-        name = base = natural[action]
+    for action in sorted(set(actions)):
+        name = base = _natural(*action)
         number = 1
-        while name in taken or (number > 1 and name in reserved):
+        while name in taken:
             number += 1
             suffix = f"_{number}"
             name = base[: LONGEST_NAME - len(suffix)] + suffix
@@ -55,6 +52,7 @@ def allocate_action_names(actions: Iterable[tuple[str, str]]) -> dict[tuple[str,
 
 
 def _natural(provider_id: str, action_id: str) -> str:
+    """Make the name of an action that has no rival. It never looks like a numbered one: `_` is no part of camelCase."""
     first, *others = [word for word in _BETWEEN_WORDS.split(f"{provider_id}_{action_id}") if word] or ["action"]
     head = first.lower() if first.isupper() else first[0].lower() + first[1:]
     name = head + "".join(word[0].upper() + word[1:] for word in others)
