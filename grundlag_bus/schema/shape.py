@@ -7,7 +7,6 @@ a JSON Schema, and its values stay plain data.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import orjson
@@ -52,10 +51,8 @@ class ModelShape:
     def __init__(self, kind: Any, mode: Mode) -> None:
         self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
         self.schema = published(self._adapter, mode)
-
-    @cached_property
-    def _validator(self) -> JsonValidator:
-        return JsonValidator(self.schema)
+        # Also where only callers use it: a schema that cannot be checked is found here and not in the middle of a call.
+        self._validator = JsonValidator(self.schema)
 
     def parse(self, data: Any) -> Any:
         # As JSON, not as Python data: only so do base64 bytes and strict models read what they wrote.
