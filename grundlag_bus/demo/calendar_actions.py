@@ -138,8 +138,12 @@ async def delete_event(target: DeleteEvent, ctx: ActionContext[Approval]) -> Eve
 
 
 def _parse(file: ImportIcs) -> ParsedCalendar:
-    from grundlag_bus.demo.ics import parse_ics  # noqa: PLC0415  only importIcs needs icalendar, which loads slowly
-
+    try:
+        from grundlag_bus.demo.ics import parse_ics  # noqa: PLC0415  only importIcs needs icalendar, which loads slowly
+    except ModuleNotFoundError as exc:
+        raise ActionFailed(
+            "icalendar_missing", "Calendar files need the library icalendar: pip install 'grundlag-bus[demo]'."
+        ) from exc
     return parse_ics(file.ics, floating=file.time_zone)
 
 

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from grundlag_bus import ActionFailed, ActionInputValidationError, ItemStore, ToolContext, ToolInterrupt
+from grundlag_bus import (
+    ActionFailed,
+    ActionInputValidationError,
+    DatabaseService,
+    ItemStore,
+    ToolContext,
+    ToolInterrupt,
+    testing,
+)
 from grundlag_bus.demo import registry, sample_calendar
-from grundlag_bus.demo.calendar_actions import calendar
+from grundlag_bus.demo.calendar_actions import calendar, create_event, search_events
+from grundlag_bus.demo.calendar_models import CreateEvent, SearchEvents
 from grundlag_bus.demo.ics import parse_ics
 
 if TYPE_CHECKING:
@@ -67,6 +77,16 @@ async def test_creating_emits_an_item(tools: Tools) -> None:
     assert [item.data for item in items] == [
         {"eventId": created["eventId"], "title": "Lunch", "startsAt": "2026-09-14T10:00:00Z"}
     ]
+
+
+async def test_a_repeated_delivery_of_a_call_creates_one_event(tmp_path: Path) -> None:
+    async with DatabaseService.in_directory(tmp_path) as databases:
+        services: dict[type, Any] = {DatabaseService: databases}
+        lunch = CreateEvent.model_validate(LUNCH)
+        created = [await create_event.execute(lunch, testing.context(services=services, call_id="c1")) for _ in "12"]
+        another = await create_event.execute(lunch, testing.context(services=services, call_id="c2"))
+        assert created[0] == created[1] != another
+        assert len((await search_events.execute(SearchEvents(), testing.context(services=services))).events) == 2
 
 
 @pytest.mark.parametrize(
@@ -171,6 +191,12 @@ async def test_an_import_is_all_or_nothing(tools: Tools) -> None:
     assert (caught.value.code, caught.value.retryable) == ("calendar_invalid", False)
     assert caught.value.details == {"line": 9, "event": 2, "property": "DTSTART"}
     assert await found(tools) == []
+
+
+async def test_a_missing_icalendar_is_told_with_what_to_do(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grundlag_bus.demo.ics", None)
+    with pytest.raises(ActionFailed, match=r"pip install 'grundlag-bus\[demo\]'"):
+        await tools["calendarImportIcs"].execute({"ics": sample_calendar()}, ADA)
 
 
 async def test_floating_times_take_the_zone_of_the_input(tools: Tools) -> None:

@@ -253,6 +253,29 @@ def test_a_zone_without_an_offset_is_refused(name: str, offset: str) -> None:
     assert f"no {name}" in str(refusal(read("custom_zone.ics").replace(f"{name}:{offset}", "COMMENT:none")))
 
 
+@pytest.mark.parametrize(
+    ("definition", "told"),
+    [
+        ([], "it has neither STANDARD nor DAYLIGHT"),
+        (
+            [
+                "BEGIN:STANDARD",
+                "DTSTART:19700101T000000",
+                "RDATE;VALUE=PERIOD:19700101T000000/P1D",
+                "TZOFFSETFROM:+0100",
+                "TZOFFSETTO:+0200",
+                "END:STANDARD",
+            ],
+            "its rules cannot be read",
+        ),
+    ],
+)
+def test_a_zone_without_sense_is_refused(definition: list[str], told: str) -> None:
+    zone = ["BEGIN:VTIMEZONE", "TZID:Nowhere", *definition, "END:VTIMEZONE"]
+    event = ["BEGIN:VEVENT", "DTSTART;TZID=Nowhere:20250115T100000", "END:VEVENT"]
+    assert told in str(refusal(calendar_of(*zone, *event)))
+
+
 def test_bytes_that_are_no_utf_8_are_refused_with_their_line() -> None:
     with pytest.raises(CalendarInvalidError, match="Line 2 cannot be read: the file is not UTF-8 text"):
         decode_ics(b"BEGIN:VCALENDAR\nSUMMARY:Caf\xe9\n")
