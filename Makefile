@@ -3,8 +3,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.installed-runtime
 STAMP := $(VENV)/.installed
+INSTALL := PIP_CONSTRAINT='$(CURDIR)/constraints.txt' $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
+export ICS
 
 .DEFAULT_GOAL := list
 .PHONY: list venv demo test contract check lint types imports cover contract-3.10 broker bench clean
@@ -14,17 +17,21 @@ list:  ## this list
 
 venv: $(STAMP)  ## an environment in .venv with exact versions (PYTHON=python3.12 for another interpreter)
 
-$(STAMP): pyproject.toml constraints.txt
+$(RUNTIME): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "$(PYTHON) is older than Python 3.11: name a newer one with make PYTHON=python3.11." >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' || { \
 		echo "$(PYTHON) has no venv module: apt-get install python3-venv." >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	$(INSTALL) -e '.[all]'
 	@touch $@
 
-demo: $(STAMP)  ## the main job, shown; ICS=FILE takes a calendar of yours, GRUNDLAG_URL a broker
-	@$(BIN)/grundlag-bus demo $(if $(ICS),--ics '$(ICS)')
+$(STAMP): $(RUNTIME)
+	$(INSTALL) -e '.[all,dev]'
+	@touch $@
+
+demo: $(RUNTIME)  ## the main job, shown; ICS=FILE takes a calendar of yours, GRUNDLAG_URL a broker
+	@$(BIN)/grundlag-bus demo $(if $(ICS),--ics "$$ICS")
 
 test: $(STAMP)  ## every test; obtains a broker by itself (GRUNDLAG_TEST_AMQP_URL names one); ARGS for pytest
 	$(BIN)/python -m pytest $(ARGS)
