@@ -146,6 +146,8 @@ def _make_root(root: Path, version: str) -> None:
     _ensure_debootstrap(version)
     mirror = apt_mirror()
     log = root.with_name(f"{root.name}.log")
+    for abandoned in root.parent.glob(f"{root.name}-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
     # Made under another name and renamed: a root is there as a whole or not at all.
     unfinished = Path(tempfile.mkdtemp(prefix=f"{root.name}-", dir=root.parent))
     unfinished.chmod(0o755)

@@ -74,14 +74,23 @@ class ContainerNode:
         if self._created:
             self._container.get_wrapped_container().start()
         else:
-            self._container.start()
-            self._created = True
+            self._create()
         serving = wait_until(lambda: not self.running or server_version(self._port, self._host), seconds=_START_SECONDS)
         version = server_version(self._port, self._host) if serving else None
         if version is None:
             told = b" ".join(self._container.get_logs())[-2000:].decode(errors="replace")
             raise BrokerUnavailableError(f"The RabbitMQ container did not start; it said: {told or 'nothing'}")
         self.version = version
+
+    def _create(self) -> None:
+        try:
+            self._container.start()
+        except DockerException as error:
+            raise BrokerUnavailableError(
+                f"Docker cannot run {self._container.image} ({error}): mend that, stop Docker to have a broker "
+                "installed, or name one with GRUNDLAG_TEST_AMQP_URL=amqp://user:password@host:5672/."
+            ) from error
+        self._created = True
 
     def stop(self) -> None:
         if self.running:
