@@ -30,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 manifest = typer.Typer(cls=DefaultGroup, help="Show what is announced on the bus, or retire a provider.")
-keys = typer.Typer(no_args_is_help=True, help="Keys that seal what an interrupted action keeps.")
+keys = typer.Typer(help="Keys that seal what an interrupted action keeps.")
 app.add_typer(manifest, name="manifest")
 app.add_typer(keys, name="keys")
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grundlag_bus.cli.exits import Exit, printable, say
+from grundlag_bus.cli.exits import Exit, say
 from grundlag_bus.cli.output import print_json
 from grundlag_bus.cli.running import run
 from grundlag_bus.cli.summary import in_json
@@ -63,9 +63,7 @@ async def _check_name(bus: Bus, function: str, source: Source) -> None:
         return
     names = {action.function_name: p.id for p in manifest.providers for action in p.actions}
     if not names:
-        raise ConfigurationError(
-            f"Nothing is announced in {source}: start a worker with `grundlag-bus worker`, or correct --namespace."
-        )
+        raise ConfigurationError(f"There are no tools in {source}: {source.remedy}.")
     by_key = {_key(name): name for name in names}
     near = [by_key[key] for key in difflib.get_close_matches(_key(function), by_key)]
     hint = f"did you mean {' or '.join(near)}?" if near else "list what there is with `grundlag-bus tools`."
@@ -135,6 +133,6 @@ def _print(function: str, response: Response) -> None:
         case Completed(result):
             print_json(result, one_line=False)
         case Interrupted(message=message):
-            say(f"{function} asks {printable(message)!r} and nobody answered: call it on a terminal.")
+            say(f'{function} asks "{message}" and nobody answered: call it on a terminal.')
         case Failed(code, message, _, retryable):
             say(f"{function} failed ({code}): {message}{' It may succeed later.' if retryable else ''}")

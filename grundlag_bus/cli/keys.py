@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 def write_new(file: Path) -> int:
     """Write a file with one new key, for its owner alone. Raises ConfigurationError."""
-    try:
-        SealKeys.generate().save(file)
-    except OSError as error:
-        raise ConfigurationError(f"The key file {file} cannot be written: {error.strerror or error}.") from error
+    if file.exists():
+        raise ConfigurationError(f"The file {file} exists and is left alone: choose another name.")
+    SealKeys.generate().save(file)
     say(f"wrote {file}: give it to every worker of the same providers, with --keys {file}.")
     return Exit.COMPLETED

@@ -31,12 +31,12 @@ async def load_registry(spec: str) -> ProviderRegistry:
     found = _find(_import(module_name), name, spec)
     if not isinstance(found, ProviderRegistry) and callable(found):
         found = await _call(found, spec)
-        told = "returns"
+        told = "returns a value of type"
     else:
-        told = "is"
+        told = "is of type"
     if not isinstance(found, ProviderRegistry):
         raise ConfigurationError(
-            f"{spec} {told} a {type(found).__name__} and no ProviderRegistry: "
+            f"{spec} {told} {type(found).__name__} and no ProviderRegistry: "
             "name a ProviderRegistry, or a function that returns one."
         )
     return found

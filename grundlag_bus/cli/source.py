@@ -27,6 +27,13 @@ class Source:
         """Name the place in a sentence; never with the address, which holds a password."""
         return f"namespace {self.namespace!r}" if self.registry is None else f"registry {self.registry}"
 
+    @property
+    def remedy(self) -> str:
+        """What to do when there is nothing to call."""
+        if self.registry is None:
+            return "start a worker with `grundlag-bus worker`, or correct --namespace"
+        return "register a provider with actions in it"
+
     @asynccontextmanager
     async def open(self, *, within: float | None = None) -> AsyncIterator[Bus]:
         """Connect for as long as it is entered. within: seconds that connecting may take.

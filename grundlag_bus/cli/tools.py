@@ -30,7 +30,7 @@ def list_tools(source: Source, *, as_json: bool, level: str) -> int:
         elif tools:
             console().print(_table(tools))
         else:
-            say(f"nothing is announced in {source}: start a worker with `grundlag-bus worker`.")
+            say(f"there are no tools in {source}: {source.remedy}.")
         return Exit.COMPLETED
 
     return run(work(), level=level)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grundlag_bus.cli.demo.stage import embedded_stage, rabbitmq_stage
-from grundlag_bus.cli.demo.story import Calendar, play
+from grundlag_bus.cli.demo.story import Calendar, play, refuse
 from grundlag_bus.cli.running import run
 from grundlag_bus.demo import sample_calendar
-from grundlag_bus.demo.ics import decode_ics
+from grundlag_bus.demo.ics import CalendarInvalidError, decode_ics
 from grundlag_bus.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ def demo(*, ics: Path | None, url: str | None, namespace: str | None, level: str
     Its database lives in a temporary directory, so that runs do not depend on each other.
     Raises ConfigurationError, TransportError, CallError.
     """
-    calendar = _read(ics)
+    try:
+        calendar = _read(ics)
+    except CalendarInvalidError as error:
+        return refuse(str(ics), error)
 
     async def work() -> int:
         playing = asyncio.current_task()

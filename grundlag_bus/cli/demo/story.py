@@ -46,6 +46,12 @@ async def play(stage: Stage, calendar: Calendar) -> int:
     return await _Play(stage, await stage.bus.manifest()).run(calendar)
 
 
+def refuse(name: str, error: ActionFailed) -> int:
+    """Tell why a calendar is refused and return the exit code."""
+    say(f"{name} is refused ({error.code}): {error.message}")
+    return Exit.FAILED
+
+
 class _Play:
     def __init__(self, stage: Stage, manifest: Manifest) -> None:
         self._stage = stage
@@ -64,8 +70,7 @@ class _Play:
         try:
             done = await tools["calendarImportIcs"].execute({"ics": calendar.text}, self._context)
         except ActionFailed as error:
-            say(f"{calendar.name} is refused ({error.code}): {error.message}")
-            return Exit.FAILED
+            return refuse(calendar.name, error)
         self._say(f"{count(done['imported'], 'event')} imported: {done['created']} new, {done['updated']} changed.")
         self._begin("List what was imported")
         self._show_events(await tools["calendarSearchEvents"].execute({"latestImport": True}, self._context))
