@@ -68,6 +68,14 @@ class ServiceMissingError(ConfigurationError):
         )
 
 
+class DatabaseError(ConfigurationError):
+    """A database could not be opened or migrated; `database_id` names it."""
+
+    def __init__(self, database_id: str, reason: str) -> None:
+        self.database_id = database_id
+        super().__init__(f"The database {database_id!r} could not be opened: {reason}")
+
+
 class ServicesClosedError(GrundlagError):
     """A service was asked of `Services` whose call or worker has ended."""
 
