@@ -48,6 +48,8 @@ def call(  # noqa: PLR0913  the command's options
 
 
 def _read(text: str) -> Any:
+    if text == "-" and sys.stdin is None:
+        raise ConfigurationError("The input is to come from stdin (-), which is closed: give it as an argument.")
     try:
         return parse(sys.stdin.buffer.read() if text == "-" else text)
     except NotJsonError as error:

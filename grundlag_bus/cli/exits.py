@@ -52,6 +52,9 @@ def tell(error: Exception, *, debug: bool, arguments: list[str]) -> int:
     if isinstance(error, GrundlagError):
         say(str(error))
         return Exit.FAILED
+    if isinstance(error, OSError) and error.strerror:
+        say(f"The system refuses to read or write {error.filename or 'what was asked for'} ({error.strerror}).")
+        return Exit.FAILED
     more = "report it with the traceback above" if debug else "add --debug (or GRUNDLAG_DEBUG=1) for the traceback"
     say(f"This is a defect of grundlag-bus ({type(error).__name__} in {_place_of(error)}): {more}.")
     return Exit.FAILED

@@ -52,10 +52,12 @@ def _to_json(tool: Tool) -> dict[str, object]:
 
 def _table(tools: Iterable[Tool]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, style in (("function", "bold cyan"), ("provider", ""), ("action", ""), ("needs", ""), ("asks for", "")):
-        table.add_column(column, style=style, overflow="fold")
+    table.add_column("function", style="bold cyan", no_wrap=True)
+    for column in ("provider", "action", "needs"):
+        table.add_column(column, overflow="fold")
     for tool in tools:
-        answer = "" if tool.answer is None else summarise(tool.answer)
-        cells = (tool.id, tool.provider_id or "", tool.action_id or "", summarise(tool.input), answer)
-        table.add_row(*map(printable, cells))
+        needs = summarise(tool.input)
+        if tool.answer is not None:
+            needs += f"\nasks a person for {summarise(tool.answer)}"
+        table.add_row(*map(printable, (tool.id, tool.provider_id or "", tool.action_id or "", needs)))
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -186,9 +187,9 @@ def test_an_error_inside_the_users_module_names_its_file_and_line(tmp_path: Path
 
 def test_tools_are_listed_with_what_they_need(cli: CommandLine) -> None:
     ended = cli.run("tools", "--registry", DEMO)
-    (row,) = (line.split() for line in ended.out.splitlines() if "calendarDeleteEvent" in line)
-    assert row[:5] == ["calendarDeleteEvent", "calendar", "deleteEvent", "eventId:", "string"]
-    assert "approved: boolean" in " ".join(row)
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    row = lines.index("calendarDeleteEvent calendar deleteEvent eventId: string")
+    assert lines[row + 1] == "asks a person for approved: boolean, comment?: string"
 
 
 def test_the_manifest_is_shown_when_no_command_is_named(cli: CommandLine) -> None:
@@ -212,6 +213,21 @@ def test_keys_in_a_folder_that_is_not_there_are_usage(cli: CommandLine) -> None:
     ended = cli.run("keys", "new", "nowhere/my.keys")
     assert ended.code == 2
     assert "nowhere/my.keys" in ended.sentence
+
+
+def test_a_full_disk_is_told_in_a_sentence(cli: CommandLine) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            cli.command("tools", "--registry", FORM, "--json"),
+            cwd=cli.directory,
+            env=cli.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "No space left on device" in done.stderr
 
 
 # --- the line itself --------------------------------------------------------------------------------------------------
