@@ -72,10 +72,10 @@ class Bus(ABC):
 class RegistryBus(Bus):
     """Runs the actions of a registry in this process; open while it is entered."""
 
-    def __init__(self, registry: ProviderRegistry) -> None:
+    def __init__(self, registry: ProviderRegistry, *, namespace: str) -> None:
         super().__init__()
         self._registry = registry
-        self._local = LocalCaller(registry)
+        self._local = LocalCaller(registry, namespace=namespace)
         self.caller = self._local
 
     async def __aenter__(self) -> Self:
@@ -126,7 +126,7 @@ def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> B
     Raises ConfigurationError; entering it raises BusUnreachableError and TopologyMismatchError.
     """
     if isinstance(source, ProviderRegistry):
-        return RegistryBus(source)
+        return RegistryBus(source, namespace=namespace)
     scheme, _, rest = source.partition("://")
     if scheme == "memory":
         bus = named_bus(rest) if rest else None

@@ -14,6 +14,7 @@ from grundlag_bus.errors import (
     AnswerInvalidError,
     ConfigurationError,
 )
+from grundlag_bus.providers.threads import call_as_coroutine
 from grundlag_bus.schema.manifest import ActionManifest
 from grundlag_bus.schema.names import check_id
 from grundlag_bus.schema.shape import MismatchError, Shape, make_shape
@@ -84,7 +85,7 @@ class Action:
         if self.is_async:
             return await self.function(*arguments)
         if threads is None:
-            return await asyncio.to_thread(self.function, *arguments)
+            return await asyncio.to_thread(call_as_coroutine, self.function, *arguments)
         return await threads.run(context, self.function, *arguments)
 
     def dump(self, result: Any) -> Any:

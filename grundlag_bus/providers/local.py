@@ -23,6 +23,7 @@ from grundlag_bus.errors import (
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers.context import ActionContext, ActionResumption, Drain
 from grundlag_bus.providers.seal import Binding, digest, seal, unseal
+from grundlag_bus.providers.sharing import Sharing
 from grundlag_bus.providers.threads import Threads
 from grundlag_bus.schema.codec import ensure_size, plain
 from grundlag_bus.schema.envelope import (
@@ -70,14 +71,25 @@ class LocalCaller:
         self._name = name
         self._clock = clock
         self._threads = Threads(threads)
+        self._resumptions: Sharing[Reply] = Sharing()
 
     async def call(self, call: Call) -> Reply:
-        """Run one call and return how it ended. Raises nothing but CancelledError."""
+        """Run one call and return how it ended. Raises nothing but CancelledError.
+
+        The same answer to an interrupt, given twice at once, is one call: both callers get its reply.
+        """
+        if call.request.resumption is not None:
+            return await self._resumptions.share(call.call_id, lambda: self._call(call))
+        return await self._call(call)
+
+    async def _call(self, call: Call) -> Reply:
         response = await self._respond(call)
         try:
             ensure_size(response.to_json())
         except PayloadTooLargeError as error:
             response = _failed(error)
+        except TypeError as error:  # a text that is no Unicode, in the message of a model's own validator
+            response = _internal(call, error, [])
         return Reply(call.call_id, response, self._name, call.generation, call.attempt)
 
     async def ended(self, call_id: str) -> None:
@@ -100,13 +112,21 @@ class LocalCaller:
         if left <= 0:
             return _deadline_exceeded(call)
         deadline = _Deadline(left)
+        response: Response | None = None
         try:
             async with self.registry.opened().call_scope() as services:
                 response = await self._run(action, call, services)
-        except asyncio.CancelledError:
+        except KeyboardInterrupt:
+            deadline.end()
+            raise
+        except BaseException as error:
+            cancelled = isinstance(error, asyncio.CancelledError) and _this_task().cancelling()
             if deadline.end():
                 return _deadline_exceeded(call)
-            raise
+            if cancelled:
+                raise
+            # A defect of a model's own validator, or a service that failed to close.
+            return _internal(call, error, [] if response is None else response.items)
         # An action that swallowed the cancellation and ended all the same has ended too late.
         return _deadline_exceeded(call) if deadline.end() else response
 
@@ -140,7 +160,7 @@ class LocalCaller:
             result = await action.run(value, context, threads=self._threads)
             return Completed(action.dump(result), context.emitted)
         except ActionFailed as error:
-            return _failed(error, context.emitted)
+            return _told(action, error, context)
         except ActionOutputValidationError as error:
             _LOGGER.warning("output_invalid", **_fields(call), issues=[str(issue) for issue in error.issues])
             return _failed(error, context.emitted)
@@ -151,11 +171,11 @@ class LocalCaller:
         except asyncio.CancelledError:
             if _this_task().cancelling():
                 raise
-            return _internal(call, asyncio.CancelledError("something that the action awaited was cancelled"), context)
+            return _internal(call, asyncio.CancelledError("something that the action awaited was cancelled"), context.emitted)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  whatever an action raises, its caller gets a response
-            return _internal(call, error, context)
+            return _internal(call, error, context.emitted)
 
     def _resumption(self, action: Action, call: Call) -> ActionResumption[Any] | None:
         given = call.request.resumption
@@ -179,11 +199,12 @@ class LocalCaller:
             return _internal(
                 call,
                 TypeError(f"action {action.id} raised ToolInterrupt and declares no answer: add answer=Model to it"),
-                context,
+                context.emitted,
             )
         interrupt_id = derived_interrupt_id(call.call_id, call.generation)
         expires_at = self._clock() + INTERRUPT_EXPIRY
         try:
+            message = plain(str(interrupt.message), at=("interrupt", "message"))
             data = plain(interrupt.data, at=("interrupt", "data"))
             state = plain(interrupt.state, at=("interrupt", "state"))
             binding = self._binding(action, call, interrupt_id)
@@ -191,7 +212,7 @@ class LocalCaller:
         except NotJsonError as error:
             return _failed(ActionOutputValidationError(action.id, [error.issue]), context.emitted)
         return Interrupted(
-            interrupt_id, str(interrupt.message), data, sealed, expires_at, action.answer.schema, context.emitted
+            interrupt_id, message, data, sealed, expires_at, action.answer.schema, context.emitted
         )
 
     def _binding(self, action: Action, call: Call, interrupt_id: str) -> Binding:
@@ -245,7 +266,17 @@ def _failed(error: CallError, items: list[dict[str, Any]] | None = None) -> Fail
     return Failed(error.code, error.message, error.details, error.retryable, items or [])
 
 
-def _internal(call: Call, error: BaseException, context: ActionContext[Any]) -> Failed:
+def _told(action: Action, error: ActionFailed, context: ActionContext[Any]) -> Failed:
+    """Pass on what an action says of its failure, if it is JSON data."""
+    try:
+        code, message = plain(str(error.code), at=("failed", "code")), plain(str(error.message), at=("failed", "message"))
+        details = plain(error.details, at=("failed", "details"))
+    except NotJsonError as refused:
+        return _failed(ActionOutputValidationError(action.id, [refused.issue]), context.emitted)
+    return Failed(code, message, details, error.retryable, context.emitted)
+
+
+def _internal(call: Call, error: BaseException, items: list[dict[str, Any]]) -> Failed:
     """Log what an action raised in full, and tell its caller the type and where the log line is."""
     reference = uuid.uuid4().hex[:12]
     kind = type(error).__name__
@@ -254,7 +285,7 @@ def _internal(call: Call, error: BaseException, context: ActionContext[Any]) -> 
         "internal",
         f"Action {call.provider_id}.{call.action_id} raised {kind}: the log of its worker has it under {reference}.",
         {"type": kind, "reference": reference},
-        items=context.emitted,
+        items=items,
     )
 
 

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.context import ActionContext
 
 
+def call_as_coroutine(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function; a StopIteration becomes a RuntimeError as in a coroutine, since no future can hold it."""
+    try:
+        return function(*arguments)
+    except StopIteration as error:
+        raise RuntimeError("the function raised StopIteration") from error
+
+
 class Threads:
     """Runs plain functions, at most `most` at once, each with the context variables of its call."""
 
@@ -29,7 +37,7 @@ class Threads:
         """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="grundlag-action")
-        running = self._pool.submit(contextvars.copy_context().run, function, *arguments)
+        running = self._pool.submit(contextvars.copy_context().run, call_as_coroutine, function, *arguments)
         try:
             return await asyncio.wrap_future(running)
         except asyncio.CancelledError:

@@ -13,6 +13,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import socket
 import time
@@ -71,6 +72,7 @@ class Worker:
         self._subscriptions: list[Subscription] = []
         self._runs: dict[str, _Run] = {}
         self._aborted = asyncio.Event()
+        self._context = contextvars.copy_context()
 
     @property
     def in_flight(self) -> int:
@@ -83,6 +85,7 @@ class Worker:
         `started` is set while it serves. A second cancellation ends the grace time. Raises what the transport raises
         when it cannot serve. The transport is opened, and left open for its owner to close.
         """
+        self._context = contextvars.copy_context()
         async with self._registry:
             try:
                 await self._transport.open()
@@ -141,28 +144,31 @@ class Worker:
             return
         run = _Run(delivery)
         self._runs[call.call_id] = run
-        run.serving = asyncio.get_running_loop().create_task(self._serve(call, run))
+        # Under the worker's context variables: a transport in memory calls here under those of whoever published.
+        loop = asyncio.get_running_loop()
+        run.serving = loop.create_task(self._serve(call, run), context=self._context.copy())
 
     async def _serve(self, call: Call, run: _Run) -> None:
         try:
-            reply = await self._local.call(call)
-            await self._reply(call, run, encode_reply(reply))
+            body = encode_reply(await self._local.call(call))
+            await self._reply(call, run, body)
             await self._local.ended(call.call_id)
+            await self._reply(call, run, body)  # to who asked meanwhile
             run.ack()
         except asyncio.CancelledError:
             run.nack()
             raise
         except Exception:
-            # A defect of this package: the call goes to another worker, and the log says why.
+            # A defect of this package. Given back, the call would come again at once, and for ever.
             _LOGGER.exception("serving_failed", call_id=call.call_id, worker=self.name)
-            run.nack()
+            run.reject()
         finally:
             del self._runs[call.call_id]
 
     async def _reply(self, call: Call, run: _Run, body: bytes) -> None:
         """Publish until confirmed. A mailbox that is gone, and a caller that waits no longer, end it as well."""
         give_up = max(call.deadline, time.time() + REPLY_WITHIN)
-        for mailbox in run.mailboxes:
+        while mailbox := run.next_mailbox():
             message = Message(body, "reply", correlation_id=call.call_id)
             route = self._transport.topology.reply_route(mailbox)
             while True:
@@ -184,20 +190,26 @@ class Worker:
 class _Run:
     """A call that runs here, with every delivery of it that is to be settled when it ends."""
 
-    __slots__ = ("_deliveries", "serving")
+    __slots__ = ("_deliveries", "_mailboxes", "serving")
 
     serving: asyncio.Task[None]
 
     def __init__(self, delivery: Delivery) -> None:
-        self._deliveries = [delivery]
+        self._deliveries: list[Delivery] = []
+        self._mailboxes: dict[str, None] = {}
+        self.adopt(delivery)
 
     def adopt(self, delivery: Delivery) -> None:
         self._deliveries.append(delivery)
+        if delivery.message.reply_to is not None:
+            self._mailboxes[delivery.message.reply_to] = None
 
-    @property
-    def mailboxes(self) -> list[str]:
-        """Who waits for the reply, each once."""
-        return list(dict.fromkeys(d.message.reply_to for d in self._deliveries if d.message.reply_to is not None))
+    def next_mailbox(self) -> str | None:
+        """Take one of those who wait for the reply: each once, and again when the call came again since."""
+        mailbox = next(iter(self._mailboxes), None)
+        if mailbox is not None:
+            del self._mailboxes[mailbox]
+        return mailbox
 
     def mute(self) -> None:
         """Let the call end without settling anything."""
@@ -211,3 +223,7 @@ class _Run:
     def nack(self) -> None:
         for delivery in self._deliveries:
             delivery.nack()
+
+    def reject(self) -> None:
+        for delivery in self._deliveries:
+            delivery.reject()
