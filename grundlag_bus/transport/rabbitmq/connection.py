@@ -84,8 +84,11 @@ class Connection:
         await self._settled(asked, ANSWER_TIMEOUT)
         if not asked.done() and not self.wire.lost.done():
             self.wire.abort(f"the broker did not answer within {ANSWER_TIMEOUT:g} s")
-        if asked.done() and not asked.cancelled() and isinstance(asked.exception(), ChannelInvalidStateError):
-            raise ConnectionResetError("the channel was closed") from asked.exception()
+        error = asked.exception() if asked.done() and not asked.cancelled() else None
+        if isinstance(error, ChannelInvalidStateError):
+            raise ConnectionResetError("the channel was closed") from error
+        if error is not None and self.wire.lost.done():  # aiormq has many words for it, RuntimeError among them
+            raise ConnectionResetError(self.wire.lost.result()) from error
         return self._result(asked)
 
     async def until_lost(self, awaited: Coroutine[Any, Any, T]) -> T:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import structlog
 from aiormq.exceptions import AMQPError
 from tenacity import (
     AsyncRetrying,
@@ -22,8 +23,11 @@ from grundlag_bus.transport.rabbitmq.connection import Connection, is_passing
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from tenacity import RetryCallState
+
     from grundlag_bus.transport.rabbitmq.address import Address
 
+_log: Any = structlog.get_logger(__name__)
 _BACK_OFF = wait_exponential(multiplier=0.1, max=3) + wait_random(0, 0.5)
 
 
@@ -54,6 +58,7 @@ class Link:
         self._up = asyncio.Event()
         self._renew = asyncio.Event()
         self._supervision: asyncio.Task[None] | None = None
+        self._complaint = ""
 
     async def open(self) -> None:
         """Connect for the first time. Raises BusUnreachableError, TopologyMismatchError, ConfigurationError.
@@ -73,13 +78,15 @@ class Link:
     @property
     def connection(self) -> Connection | None:
         """The connection, while it is up."""
-        return self._connection
+        connection = self._connection
+        return None if connection is None or connection.wire.lost.done() else connection
 
     async def up(self) -> Connection:
         """Wait until the link is up."""
-        while self._connection is None:
+        while (connection := self.connection) is None:
+            self._up.clear()  # it may be lost already, and the supervision not know yet
             await self._up.wait()
-        return self._connection
+        return connection
 
     def renew(self) -> None:
         """Have the set-up run again: a channel that it opened was closed by the broker."""
@@ -122,10 +129,21 @@ class Link:
             self._up.clear()
             self._told(self, reason)
             await connection.close()
-            retrying = AsyncRetrying(retry=retry_if_exception_type(GrundlagError), wait=_BACK_OFF)
+            self._complaint = ""
+            retrying = AsyncRetrying(retry=retry_if_exception_type(), wait=_BACK_OFF, before_sleep=self._complain)
             connection = await retrying(self._connect)
             self._went_up(connection)
             self._told(self, None)
+
+    def _complain(self, state: RetryCallState) -> None:
+        """Log what waiting does not mend, once: a changed password, a changed topology, a defect."""
+        error = state.outcome.exception() if state.outcome else None
+        if error is None or (isinstance(error, BusUnreachableError) and is_passing(error)):
+            return
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            known = isinstance(error, GrundlagError)
+            _log.error("bus.connecting_fails", reason=str(error), exc_info=None if known else error)
 
     async def _hold(self, connection: Connection) -> str:
         """Run the set-up again whenever asked, until the connection is lost. Returns why it was."""

@@ -180,25 +180,30 @@ class Publisher(Taker):
             self._write(publish)
 
     def _write(self, publish: _Publish) -> None:
-        wire = self._wire
+        wire, message = self._wire, publish.message
         assert wire is not None  # noqa: S101  ready means attached
-        route, channel = publish.route, self._channel
-        try:
-            method = self._methods[route]
-        except KeyError:
-            if len(self._methods) >= _ROUTES_KEPT:
-                self._methods.clear()
-            method = self._methods[route] = frames.publish_method(channel, route)
-        self._sequence = sequence = self._sequence + 1
-        message_id = b"%b-%d" % (self._prefix, sequence)
-        message, publish.message = publish.message, None
         assert message is not None  # noqa: S101  written once
-        content = frames.publish_content(channel, message, message_id, self._body_limit)
+        sequence = self._sequence + 1
+        try:
+            method = self._methods.get(publish.route) or self._method(publish.route)
+            message_id = b"%b-%d" % (self._prefix, sequence)
+            content = frames.publish_content(self._channel, message, message_id, self._body_limit)
+        except ValueError as error:  # a text that AMQP cannot carry: the publisher's own mistake, nobody else's
+            _fail(publish, error)
+            return
+        self._sequence = sequence
         self._pending[sequence] = publish
         self._used += publish.size
+        publish.message = None
         wire.send(method + content)
         if wire.full:
             self._ready = False
+
+    def _method(self, route: Route) -> bytes:
+        if len(self._methods) >= _ROUTES_KEPT:
+            self._methods.clear()
+        method = self._methods[route] = frames.publish_method(self._channel, route)
+        return method
 
     # --- what the broker says -----------------------------------------------------------------------------------------
 
@@ -233,7 +238,9 @@ class Publisher(Taker):
             future.set_result(None)
         else:
             future.set_exception(
-                PublishRefusedError(f"The broker at {self._address} refused the message: a queue is full.")
+                PublishRefusedError(
+                    f"The broker at {self._address} refused the message: a queue is full, or has no leader now."
+                )
             )
 
     # --- deadlines ----------------------------------------------------------------------------------------------------
@@ -284,6 +291,6 @@ def _ended(address: Address, reason: str, *, alone: bool) -> TransportError:
     return PublishUnsureError(f"The connection to {address} ended before a message was confirmed: {reason}")
 
 
-def _fail(publish: _Publish, error: TransportError) -> None:
+def _fail(publish: _Publish, error: Exception) -> None:
     if not publish.future.done():
         publish.future.set_exception(error)

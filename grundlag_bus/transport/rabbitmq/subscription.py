@@ -157,6 +157,7 @@ class RabbitSubscription:
         self._renewed = renewed
         self._consumer: _Consumer | None = None
         self._attached_once = False
+        self._complaint = ""
         self._changed = asyncio.Event()
         self._stopping = False
         self._closing = False
@@ -217,16 +218,26 @@ class RabbitSubscription:
                         continue
                     pause = _FIRST_PAUSE
                     wait = _WATCH
-                except (AMQPError, ConnectionError, GrundlagError) as error:
-                    if isinstance(error, GrundlagError) and not self._started.done():
-                        self._started.set_exception(error)
-                        return
-                    if isinstance(error, GrundlagError) and pause == _FIRST_PAUSE:
-                        _log.warning("bus.consumer_lost", queue=self._queue.name, reason=str(error))
+                except Exception as error:  # noqa: BLE001  a consumer is not given up for a defect
+                    if not isinstance(error, AMQPError | ConnectionError):
+                        if not self._started.done():
+                            self._started.set_exception(error)
+                            return
+                        if pause > _FIRST_PAUSE:  # a queue that is being deleted is there and not there for a moment
+                            self._complain(error)
                     wait, pause = pause, min(2 * pause, _LONGEST_PAUSE)
                 await self._changed_within(wait)
         finally:
             await self._end()
+
+    def _complain(self, error: Exception) -> None:
+        """Log what an outage does not explain, once until it changes."""
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            known = isinstance(error, GrundlagError)
+            _log.error(
+                "bus.consuming_fails", queue=self._queue.name, reason=str(error), exc_info=None if known else error
+            )
 
     async def _attach(self) -> bool:
         """Do what is missing. Returns False if something changed before anything could be done."""
@@ -249,6 +260,7 @@ class RabbitSubscription:
             await declare_queue(connection, channel, self._queue)
         await consumer.consume(self._queue.name)
         self._attached_once = True
+        self._complaint = ""
         if not self._started.done():
             self._started.set_result(None)
         if was_gone:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _log: Any = structlog.get_logger(__name__)
 HEARTBEAT = 4
-"""Seconds. A silent connection is dropped after two of them, and the broker bears a loop that is blocked as long."""
+"""Seconds. The broker sends one every half of it and drops us after two without any: so long may a loop be blocked."""
 BYTE_BUDGET = 16 * 1024 * 1024
 _ENTRY_TIMEOUT = 10.0
 _CLOSE_TIMEOUT = 5.0
@@ -42,7 +42,7 @@ _CLOSE_TIMEOUT = 5.0
 class RabbitTransport:
     """See `Transport`. `address` is a URL or its parts.
 
-    heartbeat: whole seconds; a connection that is silent for two of them counts as lost.
+    heartbeat: whole seconds; a connection that is silent for nearly two of them counts as lost.
     byte_budget: bytes that may be published and not yet confirmed.
     connect_timeout: seconds for connecting, at first and for each try afterwards.
     name: what the broker's lists call this program's connections.

@@ -29,7 +29,9 @@ _CONFIRMS = frozenset((frames.BASIC_ACK, frames.BASIC_NACK))
 _FLUSH_AT = 64 * 1024
 """Bytes collected within one turn at which they are written at once, so that a full socket is noticed."""
 _HIGH_WATER = 256 * 1024
-_SILENT_TICKS = 8
+_TICKS_PER_HEARTBEAT = 4
+_SILENT_TICKS = 7
+"""After so many ticks in which nothing was heard, three of the broker's heartbeats are missing."""
 _NOTHING_YET = frames.Properties(0, None, None, None, "")
 
 
@@ -130,17 +132,17 @@ class Wire(asyncio.StreamReaderProtocol):
             self._socket.abort()
 
     def listen(self, heartbeat: float) -> None:
-        """Begin to count silence: nothing heard for two heartbeats and the connection is dropped.
+        """Begin to count silence, and drop the connection before two heartbeats (seconds) of it have passed.
 
         Silence is counted in ticks and not in seconds, so that a loop that was blocked does not take its own sleep
         for the broker's. A tick also hands aiormq a heartbeat where only hot frames came, which it does not see.
         """
-        pause = 2 * heartbeat / _SILENT_TICKS
+        pause = heartbeat / _TICKS_PER_HEARTBEAT
 
         def tick() -> None:
             self._silent += 1
             if self._silent > _SILENT_TICKS:
-                self.abort(f"nothing was heard for {2 * heartbeat:g} s")
+                self.abort(f"nothing was heard for {_SILENT_TICKS * pause:g} s")
                 return
             if self._silent == 1 and self._socket is not None:
                 self._pass_on(frames.HEARTBEAT_FRAME)

@@ -1,0 +1,627 @@
+"""What RabbitMQ alone does to a transport: it loses connections, cancels consumers, closes channels, lacks memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import aiormq
+import pytest
+import structlog
+
+from grundlag_bus.errors import (
+    BusUnreachableError,
+    PublishRefusedError,
+    PublishUnsureError,
+    TopologyMismatchError,
+    TransportClosedError,
+    TransportError,
+)
+from grundlag_bus.transport import Message
+from grundlag_bus.transport.rabbitmq import Address, RabbitTransport, frames
+from grundlag_bus.transport.topology import Queue, Route
+from tests.support.broker import Broker
+from tests.support.certificates import make_certificates
+from tests.support.eventually import eventually
+from tests.support.proxy import Proxy, proxy_to
+from tests.support.transports import Inbox, in_time, send
+
+PROVIDER = "calendar"
+
+
+@pytest.fixture
+async def proxy(amqp_url: str) -> AsyncIterator[Proxy]:
+    async with proxy_to(amqp_url) as between:
+        yield between
+
+
+@asynccontextmanager
+async def opened(transport: RabbitTransport) -> AsyncIterator[RabbitTransport]:
+    """Open a transport; after it is closed nothing of it may be left."""
+    await transport.open()
+    try:
+        yield transport
+    finally:
+        await transport.close()
+        assert transport._publisher is not None
+        assert transport._publisher.outstanding == 0
+        assert transport._publisher.unconfirmed_bytes == 0
+
+
+@asynccontextmanager
+async def channel_of(url: str) -> AsyncIterator[aiormq.abc.AbstractChannel]:
+    """Do to the broker what an operator would."""
+    connection = await aiormq.connect(url)
+    try:
+        yield await connection.channel()
+    finally:
+        await connection.close()
+
+
+def calls(transport: RabbitTransport) -> Queue:
+    return transport.topology.call_queue(PROVIDER, "main")
+
+
+def tasks() -> set[str]:
+    """Name what runs besides the test and its proxy."""
+    return {task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}} - {"proxy"}
+
+
+async def attached(transport: RabbitTransport) -> None:
+    """Wait until both connections are up and every consumer is there."""
+    await eventually(
+        lambda: (
+            all(link.connection is not None for link in transport._links)
+            and all(each._consumer is not None and each._consumer.is_well() for each in transport._subscriptions)
+        )
+    )
+
+
+# --- connections that are lost ----------------------------------------------------------------------------------------
+
+
+async def test_after_a_cut_consumers_and_publishes_go_on(proxy: Proxy, namespace: str) -> None:
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=10)
+        for number in range(3):
+            await proxy.cut()
+            await eventually(lambda: all(link.connection is None for link in transport._links))
+            await send(transport, str(number).encode())  # waits for the connection
+            await eventually(lambda: inbox.bodies and inbox.bodies[-1] == str(number).encode())  # noqa: B023  awaited here
+    assert set(inbox.bodies) == {b"0", b"1", b"2"}  # more than once where the cut swallowed the ack
+
+
+async def test_what_was_in_hand_comes_again_and_its_late_settling_does_nothing(proxy: Proxy, namespace: str) -> None:
+    inbox = Inbox()
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=1)
+        await send(transport, b"1", b"2")
+        await inbox.holds(1)
+        await proxy.cut()
+        await eventually(lambda: len(inbox) == 2)
+        for late in ("ack", "nack", "reject"):
+            getattr(inbox.deliveries[0], late)()
+        assert inbox.deliveries[1].redelivered
+        inbox.deliveries[1].ack()
+        await eventually(lambda: len(inbox) == 3)
+    assert inbox.bodies == [b"1", b"1", b"2"]
+
+
+async def test_an_outage_is_logged_once_and_its_end_once(proxy: Proxy, namespace: str) -> None:
+    with structlog.testing.capture_logs() as logged:
+        async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+            await transport.subscribe(calls(transport), Inbox(), prefetch=1)
+            for _ in range(2):
+                await proxy.refuse()
+                await proxy.cut()
+                await asyncio.sleep(1.0)  # several tries
+                await proxy.accept()
+                await attached(transport)
+    assert [entry["event"] for entry in logged] == ["bus.connection_lost", "bus.connection_recovered"] * 2
+    assert "guest:guest" not in str(logged)
+
+
+async def test_each_publish_of_a_burst_has_one_end_when_the_connection_is_cut(proxy: Proxy, namespace: str) -> None:
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=500)
+        burst = [asyncio.create_task(send(transport, b"%d" % number + b"x" * 5000)) for number in range(500)]
+        await eventually(lambda: len(inbox) > 50)
+        await proxy.cut()
+        outcomes = await asyncio.gather(*burst, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} <= {type(None), PublishUnsureError}
+        confirmed = {number for number, outcome in enumerate(outcomes) if outcome is None}
+        await attached(transport)
+        await eventually(lambda: confirmed <= {int(body.rstrip(b"x")) for body in inbox.bodies})
+
+
+async def test_a_publish_waits_for_the_connection_until_its_deadline(proxy: Proxy, namespace: str) -> None:
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        await proxy.refuse()
+        await proxy.cut()
+        await eventually(lambda: transport._links[0].connection is None)
+        began = time.monotonic()
+        with pytest.raises(PublishRefusedError, match="there is no connection"):
+            await transport.publish(
+                transport.topology.call_route(PROVIDER, "main"), Message(b"x", "call"), deadline=time.time() + 0.3
+            )
+        assert 0.2 < time.monotonic() - began < 2
+
+
+async def test_a_half_open_connection_is_noticed_within_ten_seconds(proxy: Proxy, namespace: str) -> None:
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        inbox = Inbox(ack=True)
+        await transport.subscribe(calls(transport), inbox, prefetch=1)
+        links = transport._links
+        proxy.freeze()
+        began = time.monotonic()
+        await eventually(lambda: all(link.connection is None for link in links), within=15)
+        assert time.monotonic() - began < 10
+        proxy.thaw()
+        await send(transport, b"x")
+        await eventually(lambda: inbox.bodies == [b"x"])
+
+
+async def test_a_blocked_loop_is_not_taken_for_a_silent_broker(proxy: Proxy, namespace: str) -> None:
+    async with opened(RabbitTransport(proxy.url, namespace=namespace, heartbeat=60)) as transport:
+        wire = transport._links[0].connection.wire  # type: ignore[union-attr]
+        wire.listen(0.1)
+        await asyncio.sleep(0.1)
+        time.sleep(1.0)  # noqa: ASYNC251  that is the point
+        await asyncio.sleep(0.05)
+        assert not wire.lost.done()
+
+
+async def test_a_first_connection_waits_for_a_broker_that_is_starting(proxy: Proxy, namespace: str) -> None:
+    await proxy.refuse()
+    transport = RabbitTransport(proxy.url, namespace=namespace)
+    opening = asyncio.create_task(transport.open())
+    await asyncio.sleep(0.3)
+    await proxy.accept()
+    await opening
+    await transport.close()
+
+
+async def test_closing_during_an_outage_is_quick_and_complete(proxy: Proxy, namespace: str) -> None:
+    transport = RabbitTransport(proxy.url, namespace=namespace)
+    await transport.open()
+    subscription = await transport.subscribe(calls(transport), Inbox(), prefetch=1)
+    await proxy.refuse()
+    await proxy.cut()
+    await eventually(lambda: all(link.connection is None for link in transport._links))
+    waiting = asyncio.create_task(send(transport, b"x"))
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    await transport.close()
+    assert time.monotonic() - began < 2
+    with pytest.raises(TransportClosedError):
+        await waiting
+    await subscription.stop()
+    await subscription.close()
+    assert tasks() == set()
+
+
+async def test_closing_over_a_frozen_connection_is_bounded(proxy: Proxy, namespace: str) -> None:
+    transport = RabbitTransport(proxy.url, namespace=namespace)
+    await transport.open()
+    await transport.subscribe(calls(transport), Inbox(), prefetch=1)
+    proxy.freeze()
+    unconfirmed = asyncio.create_task(send(transport, b"x"))
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    await transport.close()
+    assert time.monotonic() - began < 12
+    with pytest.raises(PublishUnsureError):
+        await unconfirmed
+    assert tasks() == set()
+
+
+# --- the broker itself ------------------------------------------------------------------------------------------------
+
+
+async def test_a_killed_broker_comes_back_with_everything(own_broker: Broker, namespace: str) -> None:
+    inbox, mail, renewed = Inbox(ack=True), Inbox(ack=True), []
+    async with opened(RabbitTransport(own_broker.url, namespace=namespace)) as transport:
+        mailbox = transport.topology.mailbox("ada")
+        await transport.subscribe(calls(transport), inbox, prefetch=10, renewed=lambda: renewed.append("calls"))
+        await transport.subscribe(mailbox, mail, prefetch=10, renewed=lambda: renewed.append("mailbox"))
+        await own_broker.restart()
+        await send(transport, b"call")
+        await transport.publish(transport.topology.reply_route("ada"), Message(b"reply", "reply"), deadline=in_time())
+        await eventually(lambda: inbox.bodies == [b"call"] and mail.bodies == [b"reply"], within=20)
+        assert renewed == []
+
+
+async def test_a_memory_alarm_stops_publishing_and_nothing_else(own_broker: Broker, namespace: str) -> None:
+    budget = 1024 * 1024
+    transport = RabbitTransport(own_broker.url, namespace=namespace, byte_budget=budget)
+    async with opened(transport):
+        inbox = Inbox()
+        subscription = await transport.subscribe(calls(transport), inbox, prefetch=5)
+        await send(transport, *(b"%d" % number for number in range(10)))
+        await inbox.holds(5)
+        await own_broker.raise_memory_alarm()
+        publisher = transport._publisher
+        assert publisher is not None
+        body = b"x" * 100_000
+        publishes = [asyncio.create_task(send(transport, body)) for _ in range(200)]
+        with pytest.raises((PublishRefusedError, PublishUnsureError)):
+            await transport.publish(
+                transport.topology.call_route(PROVIDER, "main"), Message(b"late", "call"), deadline=time.time() + 1
+            )
+        assert publisher.unconfirmed_bytes <= budget
+        # Meanwhile deliveries arrive, settle and are given back.
+        for delivery in inbox.deliveries[:]:
+            delivery.ack()
+        await eventually(lambda: len(inbox) == 10)
+        async with asyncio.timeout(5):
+            await subscription.close()
+        assert not any(publish.done() for publish in publishes)
+        await own_broker.lift_memory_alarm()
+        await asyncio.gather(*publishes)
+
+
+async def test_closing_under_an_alarm_is_bounded(own_broker: Broker, namespace: str) -> None:
+    async with opened(RabbitTransport(own_broker.url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), Inbox(), prefetch=5)
+        await own_broker.raise_memory_alarm()
+        unconfirmed = asyncio.create_task(send(transport, b"x"))
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(8):
+            await transport.close()
+        with pytest.raises(PublishUnsureError):
+            await unconfirmed
+
+
+# --- consumers --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_queue_that_was_deleted_is_made_anew_and_says_so(amqp_url: str, namespace: str) -> None:
+    inbox, renewed = Inbox(ack=True), []
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        mailbox = transport.topology.mailbox("ada")
+        await transport.subscribe(mailbox, inbox, prefetch=10, renewed=lambda: renewed.append(1))
+        async with channel_of(amqp_url) as channel:
+            await channel.queue_delete(mailbox.name)
+        await eventually(lambda: renewed == [1])
+        await transport.publish(transport.topology.reply_route("ada"), Message(b"x", "reply"), deadline=in_time())
+        await eventually(lambda: inbox.bodies == [b"x"])
+
+
+async def test_a_queue_that_expired_during_an_outage_is_made_anew_and_says_so(
+    amqp_url: str, proxy: Proxy, namespace: str
+) -> None:
+    inbox, renewed = Inbox(ack=True), []
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        mailbox = transport.topology.mailbox("ada")
+        await transport.subscribe(mailbox, inbox, prefetch=10, renewed=lambda: renewed.append(1))
+        await proxy.refuse()
+        await proxy.cut()
+        async with channel_of(amqp_url) as channel:
+            await channel.queue_delete(mailbox.name)
+        await proxy.accept()
+        await eventually(lambda: renewed == [1])
+        await attached(transport)
+        await proxy.cut()
+        await eventually(lambda: transport._links[1].connection is None)
+        await attached(transport)
+        assert renewed == [1]
+
+
+async def test_past_the_consumer_time_out_the_message_comes_again_over_a_fresh_consumer(
+    broker: Broker, namespace: str
+) -> None:
+    """From 4.3 on; before, a quorum queue does not know the argument and nothing happens."""
+    inbox = Inbox()
+    async with opened(RabbitTransport(broker.url, namespace=namespace)) as transport:
+        plain = calls(transport)
+        arguments = {"x-queue-type": "quorum", "x-consumer-timeout": 1000}
+        queue = Queue(plain.name, plain.exchange, plain.routing_key, arguments)
+        await transport.subscribe(queue, inbox, prefetch=2)
+        connections = [link.connection for link in transport._links]
+        await send(transport, b"1", b"2")
+        if broker.version.startswith("3."):
+            await asyncio.sleep(3)
+            assert await inbox.holds(2) == [b"1", b"2"]
+        else:
+            await eventually(lambda: len(inbox) == 4)
+            assert [delivery.redelivered for delivery in inbox.deliveries] == [False, False, True, True]
+        assert [link.connection for link in transport._links] == connections
+        for delivery in inbox.deliveries:
+            delivery.ack()
+        await send(transport, b"3")
+        await eventually(lambda: inbox.bodies[-1] == b"3")
+
+
+async def test_what_a_cancelled_consumer_left_in_hand_can_still_be_settled(amqp_url: str, namespace: str) -> None:
+    inbox = Inbox()
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        queue = calls(transport)
+        await transport.subscribe(queue, inbox, prefetch=1)
+        subscription = next(iter(transport._subscriptions))
+        consumer = subscription._consumer
+        assert consumer is not None
+        first_tag = consumer.tag
+        await send(transport, b"1", b"2")
+        await inbox.holds(1)
+        # What the broker does then, as far as this side sees: a cancel frame for the consumer, on a live channel.
+        assert consumer.channel is not None
+        await consumer.connection.ask(consumer.channel.basic_cancel(first_tag))
+        consumer.cancelled()
+        inbox.deliveries[0].ack()
+        await eventually(lambda: len(inbox) == 2)
+        assert inbox.bodies == [b"1", b"2"]
+        assert subscription._consumer is consumer
+        assert consumer.tag != first_tag
+
+
+async def test_a_channel_that_the_broker_closes_is_replaced(amqp_url: str, namespace: str) -> None:
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=1)
+        consumer = next(iter(transport._subscriptions))._consumer
+        assert consumer is not None
+        consumer.wire.send(frames.ack(consumer.number, 999))  # an unknown tag is an error of the channel
+        await send(transport, b"x")
+        await eventually(lambda: inbox.bodies == [b"x"])
+        assert next(iter(transport._subscriptions))._consumer is not consumer
+
+
+async def test_the_watch_finds_a_consumer_that_vanished_unnoticed(
+    amqp_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grundlag_bus.transport.rabbitmq.subscription._WATCH", 0.05)
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=1)
+        consumer = next(iter(transport._subscriptions))._consumer
+        assert consumer is not None
+        assert consumer.channel is not None
+        await consumer.connection.ask(consumer.channel.basic_cancel(consumer.tag))
+        await send(transport, b"x")
+        await eventually(lambda: inbox.bodies == [b"x"])
+
+
+async def test_a_receiver_that_raises_harms_nobody(amqp_url: str, namespace: str) -> None:
+    inbox = Inbox(ack=True)
+
+    def receive(delivery: object) -> None:
+        inbox(delivery)  # type: ignore[arg-type]
+        raise ValueError("a defect of the receiver")
+
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), receive, prefetch=1)
+        with structlog.testing.capture_logs() as logged:
+            await send(transport, b"1", b"2")
+            await eventually(lambda: inbox.bodies == [b"1", b"2"])
+    assert [entry["event"] for entry in logged] == ["bus.receive_failed"] * 2
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+PASSWORD = "p@ss/w:o#r%d"
+
+
+async def refusal(address: Address | str, connect_timeout: float = 5.0) -> str:
+    """Return what is said when this address cannot be opened; it is said at once and shows no password."""
+    began = time.monotonic()
+    transport = RabbitTransport(address, connect_timeout=connect_timeout)
+    with pytest.raises(BusUnreachableError) as raised:
+        await transport.open()
+    await transport.close()
+    assert time.monotonic() - began < 5
+    assert tasks() == set()
+    told = f"{raised.value} {raised.value!r} {transport!r} {transport.address!r}"
+    for secret in ("p@ss", "p%40ss", ":guest@"):
+        assert secret not in told
+    return str(raised.value)
+
+
+async def test_any_character_may_be_in_user_password_and_vhost(own_broker: Broker, namespace: str) -> None:
+    port = urlsplit(own_broker.url).port
+    await own_broker.ctl("add_vhost", "a/b@c")
+    await own_broker.ctl("add_user", "me@home", PASSWORD)
+    await own_broker.ctl("set_permissions", "-p", "a/b@c", "me@home", ".*", ".*", ".*")
+    for address in (
+        Address("127.0.0.1", port, "me@home", PASSWORD, "a/b@c"),
+        f"amqp://me%40home:{quote(PASSWORD, safe='')}@127.0.0.1:{port}/a%2Fb%40c",
+    ):
+        async with opened(RabbitTransport(address, namespace=namespace)) as transport:
+            assert str(transport.address) == f"amqp://me%40home@127.0.0.1:{port}/a%2Fb%40c"
+            assert PASSWORD not in repr(transport) + repr(transport.address)
+
+
+async def test_wrong_credentials_and_vhosts_fail_at_once_in_one_sentence(amqp_url: str) -> None:
+    host, port = urlsplit(amqp_url).hostname, urlsplit(amqp_url).port
+    assert host is not None
+    assert "refuses the login" in await refusal(Address(host, port, password=PASSWORD))
+    assert "refuses the vhost" in await refusal(Address(host, port, vhost="nowhere"))
+    assert "is not known" in await refusal(Address("nobody.invalid", port, password=PASSWORD))
+
+
+async def test_nothing_listening_is_said_after_the_connect_timeout(proxy: Proxy) -> None:
+    await proxy.refuse()
+    assert "Nothing listens" in await refusal(Address("localhost", proxy.port, password=PASSWORD), 0.5)
+
+
+async def test_a_silent_port_is_said_after_the_connect_timeout(proxy: Proxy) -> None:
+    proxy.freeze()
+    assert "did not answer within 0.5 s" in await refusal(Address("localhost", proxy.port, password=PASSWORD), 0.5)
+
+
+async def test_what_speaks_no_amqp_is_said(proxy: Proxy) -> None:
+    async def speak(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(speak, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert "no AMQP broker" in await refusal(Address("127.0.0.1", port), 0.5)
+    server.close()
+
+
+async def test_tls_is_verified_unless_told_otherwise(amqp_url: str, namespace: str, tmp_path: Path) -> None:
+    authority, server = make_certificates(tmp_path)
+    async with proxy_to(amqp_url, context=server) as proxy:
+        plain = Address.parse(proxy.url)
+        assert plain.tls
+        assert "is not trusted" in await refusal(plain)
+        for trusting in (replace(plain, ca_file=str(authority)), replace(plain, verify=False)):
+            async with opened(RabbitTransport(trusting, namespace=namespace)) as transport:
+                assert await transport.read(transport.topology.manifests)
+        assert "is not trusted" in await refusal(replace(plain, ca_file=str(authority), host="127.0.0.1"))
+        assert "does it want amqps" in await refusal(replace(plain, tls=False), 0.5)
+
+
+async def test_tls_to_a_plain_port_is_said(amqp_url: str) -> None:
+    address = Address.parse(amqp_url)
+    assert "is this the broker's TLS port" in await refusal(replace(address, tls=True))
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_publish_that_closes_the_channel_is_refused_and_the_next_goes_through(
+    amqp_url: str, namespace: str
+) -> None:
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=1)
+        for _ in range(3):
+            with pytest.raises(PublishRefusedError, match="no exchange"):
+                await transport.publish(Route(f"{namespace}.nowhere", "x"), Message(b"x", "call"), deadline=in_time())
+            await send(transport, b"next")
+        await eventually(lambda: len(inbox) == 3)
+
+
+async def test_a_full_queue_refuses(amqp_url: str, namespace: str) -> None:
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        plain = calls(transport)
+        arguments = {"x-queue-type": "classic", "x-max-length": 1, "x-overflow": "reject-publish"}
+        queue = Queue(plain.name, plain.exchange, plain.routing_key, arguments)
+        await (await transport.subscribe(queue, Inbox(), prefetch=1)).close()
+        await send(transport, b"1")
+        with pytest.raises(PublishRefusedError, match="a queue is full"):
+            await send(transport, b"2")
+
+
+async def test_an_exchange_of_another_kind_is_a_mismatch_at_opening(amqp_url: str, namespace: str) -> None:
+    transport = RabbitTransport(amqp_url, namespace=namespace)
+    async with channel_of(amqp_url) as channel:
+        await channel.exchange_declare(transport.topology.replies.name, exchange_type="direct", durable=True)
+    with pytest.raises(TopologyMismatchError, match=r"type = 'direct', and this version declares 'topic'"):
+        await transport.open()
+    assert tasks() == set()
+    async with channel_of(amqp_url) as channel:
+        await channel.exchange_delete(transport.topology.replies.name)
+    await transport.open()  # another try is allowed
+    await transport.close()
+
+
+async def test_subscribing_during_an_outage_ends_within_the_connect_timeout(proxy: Proxy, namespace: str) -> None:
+    async with opened(RabbitTransport(proxy.url, namespace=namespace, connect_timeout=0.5)) as transport:
+        await proxy.refuse()
+        await proxy.cut()
+        await eventually(lambda: all(link.connection is None for link in transport._links))
+        with pytest.raises(BusUnreachableError):
+            await transport.subscribe(calls(transport), Inbox(), prefetch=1)
+        with pytest.raises(BusUnreachableError):
+            await transport.read(transport.topology.manifests)
+        assert transport._subscriptions == set()
+
+
+# --- nothing is left --------------------------------------------------------------------------------------------------
+
+
+async def test_opening_and_closing_fifty_times_leaves_nothing(amqp_url: str, namespace: str) -> None:
+    gc_objects: Callable[[], list[object]] = gc.get_objects
+
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  a count of names
+
+    async def once() -> None:
+        async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+            await transport.subscribe(calls(transport), Inbox(ack=True), prefetch=5)
+            await send(transport, b"x")
+
+    await once()
+    gc.collect()
+    before, alive = descriptors(), len(gc_objects())
+    for _ in range(50):
+        await once()
+    gc.collect()
+    assert tasks() == set()
+    assert descriptors() <= before
+    assert len(gc_objects()) - alive < 2000
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_cancelled_publishes_leave_nothing_whatever_happens_beside(
+    proxy: Proxy, namespace: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(proxy.url, namespace=namespace, byte_budget=200_000)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=100)
+        publishes = []
+        for number in range(300):
+            publish = asyncio.create_task(send(transport, b"%d." % number + b"x" * chance.randrange(60_000)))
+            publishes.append(publish)
+            if chance.random() < 0.4:
+                asyncio.get_running_loop().call_later(chance.random() * 0.05, publish.cancel)
+            if chance.random() < 0.01:
+                await proxy.cut()
+            if chance.random() < 0.1:
+                await asyncio.sleep(0.005)
+        outcomes = await asyncio.gather(*publishes, return_exceptions=True)
+        assert all(
+            outcome is None or isinstance(outcome, asyncio.CancelledError | PublishUnsureError) for outcome in outcomes
+        )
+        confirmed = {number for number, outcome in enumerate(outcomes) if outcome is None}
+        await eventually(lambda: confirmed <= {int(body.partition(b".")[0]) for body in inbox.bodies})
+        publisher = transport._publisher
+        assert publisher is not None
+        await eventually(lambda: not publisher.outstanding and not publisher.unconfirmed_bytes)
+
+
+async def test_cancelled_subscribing_and_stopping_leave_nothing(amqp_url: str, namespace: str) -> None:
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+
+        async def cancelled_after(turns: int, awaited: Coroutine[Any, Any, Any]) -> Any:
+            task = asyncio.ensure_future(awaited)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            return (await asyncio.gather(task, return_exceptions=True))[0]
+
+        for turns in range(0, 60, 3):
+            done = await cancelled_after(turns, transport.subscribe(calls(transport), Inbox(), prefetch=1))
+            if not isinstance(done, asyncio.CancelledError):
+                await done.close()
+            await cancelled_after(turns, transport.read(transport.topology.manifests))
+            subscription = await transport.subscribe(calls(transport), Inbox(), prefetch=1)
+            await cancelled_after(turns, subscription.stop())
+            await cancelled_after(turns, subscription.close())
+            await subscription.close()
+        await eventually(lambda: transport._subscriptions == set())
+        async with channel_of(amqp_url) as channel:
+            declared = await channel.queue_declare(calls(transport).name, passive=True)
+            assert declared.consumer_count == 0
+
+
+async def test_a_closed_transport_cannot_be_opened_again(amqp_url: str, namespace: str) -> None:
+    transport = RabbitTransport(amqp_url, namespace=namespace)
+    await transport.open()
+    await transport.close()
+    with pytest.raises(TransportError):
+        await transport.open()
