@@ -171,7 +171,8 @@ class LocalCaller:
         except asyncio.CancelledError:
             if _this_task().cancelling():
                 raise
-            return _internal(call, asyncio.CancelledError("something that the action awaited was cancelled"), context.emitted)
+            told = asyncio.CancelledError("something that the action awaited was cancelled")
+            return _internal(call, told, context.emitted)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  whatever an action raises, its caller gets a response
@@ -211,9 +212,7 @@ class LocalCaller:
             sealed = seal(self.registry.keys, state, binding, expires_at=expires_at)
         except NotJsonError as error:
             return _failed(ActionOutputValidationError(action.id, [error.issue]), context.emitted)
-        return Interrupted(
-            interrupt_id, message, data, sealed, expires_at, action.answer.schema, context.emitted
-        )
+        return Interrupted(interrupt_id, message, data, sealed, expires_at, action.answer.schema, context.emitted)
 
     def _binding(self, action: Action, call: Call, interrupt_id: str) -> Binding:
         return Binding(
@@ -269,7 +268,8 @@ def _failed(error: CallError, items: list[dict[str, Any]] | None = None) -> Fail
 def _told(action: Action, error: ActionFailed, context: ActionContext[Any]) -> Failed:
     """Pass on what an action says of its failure, if it is JSON data."""
     try:
-        code, message = plain(str(error.code), at=("failed", "code")), plain(str(error.message), at=("failed", "message"))
+        code = plain(str(error.code), at=("failed", "code"))
+        message = plain(str(error.message), at=("failed", "message"))
         details = plain(error.details, at=("failed", "details"))
     except NotJsonError as refused:
         return _failed(ActionOutputValidationError(action.id, [refused.issue]), context.emitted)

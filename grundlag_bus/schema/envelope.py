@@ -154,12 +154,13 @@ def new_call_id() -> str:
     return os.urandom(16).hex()
 
 
-def derived_call_id(interrupt_id: str, answer: Any) -> str:
-    """Make the call id of a resumption: the same for the same interrupt and answer, so that it is one call.
+def derived_call_id(interrupt_id: str, answer: Any, claims: Any) -> str:
+    """Make the call id of a resumption: the same for the same interrupt, answer and claims, so that it is one call.
 
-    The interrupt id is itself derived from the interrupted call's id.
+    The interrupt id is itself derived from the interrupted call's. claims: what the seal is checked against (the sealed
+    state, the input, the user), so that whoever claims something else shares no reply.
     """
-    return _digest("resumption", interrupt_id, canonical(answer))
+    return _digest("resumption", interrupt_id, canonical([answer, claims]))
 
 
 def derived_interrupt_id(call_id: str, generation: int) -> str:

@@ -114,7 +114,11 @@ class RemoteAction:
             raise ActionInputValidationError(action.id, [error.issue]) from error
         if issues := self._input.issues(data):
             raise ActionInputValidationError(action.id, issues)
-        call_id, resumption = self._resumption(context.resumption)
+        call_id, resumption = new_call_id(), None
+        if context.resumption is not None:
+            resumption = self._resumption(context.resumption)
+            claims = [self.provider_id, action.id, context.user_id, resumption.state, data]
+            call_id = derived_call_id(resumption.interrupt_id, resumption.answer, claims)
         now = self.clock()
         return Call(
             call_id=call_id,
@@ -128,17 +132,14 @@ class RemoteAction:
             idempotent=action.idempotent,
         )
 
-    def _resumption(self, given: ToolResumption | None) -> tuple[str, Resumption | None]:
-        if given is None:
-            return new_call_id(), None
+    def _resumption(self, given: ToolResumption) -> Resumption:
         try:
             answer = plain(given.answer)
         except NotJsonError as error:
             raise AnswerInvalidError(self.action.id, [error.issue]) from error
         if self._answer is not None and (issues := self._answer.issues(answer)):
             raise AnswerInvalidError(self.action.id, issues)
-        call_id = derived_call_id(given.interrupt_id, answer)
-        return call_id, Resumption(given.interrupt_id, answer, given.state, given.by)
+        return Resumption(given.interrupt_id, answer, given.state, given.by)
 
     def _outcome(self, response: Response, data: Any, context: ToolContext) -> Any:
         if response.items and context.items is not None:

@@ -277,16 +277,17 @@ def test_any_json_is_decoded_or_refused(value: Any) -> None:
 
 
 def test_ids_are_32_hexadecimal_digits() -> None:
-    for made in (new_call_id(), derived_call_id("i", {"a": 1}), derived_interrupt_id("c", 1)):
+    for made in (new_call_id(), derived_call_id("i", {"a": 1}, None), derived_interrupt_id("c", 1)):
         assert len(made) == 32
         assert int(made, 16) >= 0
     assert new_call_id() != new_call_id()
 
 
 def test_the_same_answer_to_the_same_interrupt_is_the_same_call() -> None:
-    assert derived_call_id("i", {"a": 1, "b": 2}) == derived_call_id("i", {"b": 2, "a": 1})
+    assert derived_call_id("i", {"a": 1, "b": 2}, [1]) == derived_call_id("i", {"b": 2, "a": 1}, [1])
     answers = [None, True, 1, 1.5, "1", [1], {"a": 1}, {"a": None}, {}]
-    assert len({derived_call_id(interrupt, answer) for interrupt in ("i", "j") for answer in answers}) == 18
+    assert len({derived_call_id(interrupt, answer, []) for interrupt in ("i", "j") for answer in answers}) == 18
+    assert len({derived_call_id("i", True, claims) for claims in (["ada"], ["bob"], [None], None)}) == 4
 
 
 def test_each_generation_has_an_interrupt_of_its_own() -> None:
