@@ -1,0 +1,40 @@
+"""One host for each test: actions in this process, on a bus in memory, and on RabbitMQ."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from grundlag_bus import BusCaller
+from tests.support.contract_registry import seen
+from tests.support.hosts import HOSTS, Host, open_host
+from tests.support.namespaces import delete_namespaces, fresh_namespace
+
+
+@pytest.fixture(scope="session")
+def _used(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Collect namespaces on the broker; what they hold is deleted at the end, all at once."""
+    used: list[str] = []
+    yield used
+    if used:
+        asyncio.run(delete_namespaces(request.getfixturevalue("amqp_url"), used))
+
+
+@pytest.fixture(params=HOSTS)
+async def host(request: pytest.FixtureRequest) -> AsyncIterator[Host]:
+    kind: str = request.param
+    namespace = fresh_namespace()
+    address = f"memory://{namespace}"
+    if kind == "rabbitmq":
+        address = request.getfixturevalue("amqp_url")
+        request.getfixturevalue("_used").extend([namespace, f"{namespace}-other"])
+    seen.reset()
+    async with open_host(kind, namespace, address) as opened:
+        yield opened
+        seen.reset()
+        caller = opened.bus.caller
+        if isinstance(caller, BusCaller):
+            assert caller.in_flight == 0, "a call is waiting that nobody awaits"
+    assert not asyncio.all_tasks() - {asyncio.current_task()}, "something is pending after close"

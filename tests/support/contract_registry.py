@@ -1,0 +1,465 @@
+"""The provider that every host of the caller contract serves: one action for each behaviour under test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from grundlag_bus import (
+    ActionContext,
+    ActionFailed,
+    Provider,
+    ProviderRegistry,
+    SealKeys,
+    ServiceRegistry,
+    ToolInterrupt,
+    define_action,
+    to_tool,
+)
+from tests.support.contract_models import (
+    EVERYTHING,
+    Add,
+    Anything,
+    Approval,
+    Blob,
+    Decided,
+    End,
+    Even,
+    Everything,
+    Fragile,
+    Length,
+    Named,
+    Nested,
+    Nothing,
+    Optionals,
+    Owner,
+    Recalled,
+    Scoped,
+    Seconds,
+    Spoil,
+    Sum,
+    Target,
+    Tree,
+    Where,
+)
+from tests.support.eventually import eventually
+from tests.support.hazards import hazard
+
+contract = Provider("contract", name="Contract")
+
+# --- what tests see of the actions, as long as they run in this process -----------------------------------------------
+
+
+@dataclass
+class Seen:
+    """runs: how often each action ran; notes: what an action wrote down; gates: what actions wait for, by name."""
+
+    runs: Counter[str] = field(default_factory=Counter)
+    notes: list[Any] = field(default_factory=list)
+    gates: dict[str, threading.Event] = field(default_factory=dict)
+
+    def gate(self, name: str) -> threading.Event:
+        return self.gates.setdefault(name, threading.Event())
+
+    def reset(self) -> None:
+        for gate in self.gates.values():
+            gate.set()
+        self.runs.clear()
+        self.notes.clear()
+        self.gates.clear()
+
+
+seen = Seen()
+
+# --- plain calls ------------------------------------------------------------------------------------------------------
+
+
+@contract.action("add", name="Add", idempotent=True)
+async def add(numbers: Add) -> Sum:
+    """Adds two numbers."""
+    seen.runs["add"] += 1
+    return Sum(sum=numbers.a + numbers.b)
+
+
+@contract.action("echo", name="Echo")
+async def echo(thing: Anything) -> Anything:
+    seen.runs["echo"] += 1
+    return thing
+
+
+@contract.action("even", name="Even")
+async def even(number: Even) -> Nothing:
+    seen.runs["even"] += 1
+    return Nothing()
+
+
+@contract.action("fragile", name="Fragile")
+async def fragile(number: Fragile) -> Nothing:
+    seen.runs["fragile"] += 1
+    return Nothing()
+
+
+@contract.action("wrong", name="Return something else than announced")
+async def wrong(_: Nothing) -> Sum:
+    seen.runs["wrong"] += 1
+    return Sum.model_construct(sum="many")  # type: ignore[arg-type]  # that is the defect
+
+
+@contract.action("produce", name="Produce a text")
+async def produce(wanted: Length) -> str:
+    return "x" * wanted.length
+
+
+# --- interrupts -------------------------------------------------------------------------------------------------------
+
+
+@contract.action("ask", name="Ask", answer=Approval)
+async def ask(target: Target, ctx: ActionContext[Approval]) -> Decided:
+    return await _ask("ask", target, ctx)
+
+
+@contract.action("askToo", name="Ask as well", answer=Approval)
+async def ask_too(target: Target, ctx: ActionContext[Approval]) -> Decided:
+    return await _ask("askToo", target, ctx)
+
+
+async def _ask(name: str, target: Target, ctx: ActionContext[Approval]) -> Decided:
+    if ctx.resumption is None:
+        raise ToolInterrupt(f"Delete {target.id}?", data={"id": target.id}, state={"version": 7})
+    seen.runs[name] += 1
+    await asyncio.sleep(0.01)
+    given = ctx.resumption
+    return Decided(approved=given.answer.approved, by=given.by, state=given.state, call_id=ctx.call_id)
+
+
+@contract.action("keep", name="Keep a value over an interrupt", answer=Approval)
+async def keep(thing: Anything, ctx: ActionContext[Approval]) -> Anything:
+    if ctx.resumption is None:
+        raise ToolInterrupt("?", data=thing.value, state=thing.value)
+    return Anything(value=[ctx.resumption.state, ctx.resumption.answer.note])
+
+
+@contract.action("interruptUndeclared", name="Interrupt without an answer model")
+async def interrupt_undeclared(_: Nothing) -> Nothing:
+    raise ToolInterrupt("?")
+
+
+@contract.action("nest", name="Let the interrupt of an inner call pass", answer=Approval)
+async def nest(target: Target) -> Nothing:
+    await to_tool(ask).execute(target)
+    return Nothing()
+
+
+@contract.action("spoil", name="Put what is no JSON somewhere", answer=Approval)
+async def spoil(wanted: Spoil, ctx: ActionContext[Approval]) -> Any:
+    value = hazard(wanted.what)
+    match wanted.where:
+        case "item":
+            ctx.items.emit("note", {"deep": value})
+        case "data":
+            raise ToolInterrupt("?", data={"deep": value})
+        case "state":
+            raise ToolInterrupt("?", state={"deep": value})
+        case "details":
+            raise ActionFailed("spoilt", "It did not work.", details={"deep": value})
+        case "message":
+            raise ToolInterrupt(value)
+        case "result":
+            return {"deep": value}
+    return None
+
+
+# --- items ------------------------------------------------------------------------------------------------------------
+
+
+@contract.action("remember", name="Emit two items and end", answer=Approval)
+async def remember(end: End, ctx: ActionContext[Approval]) -> Nothing:
+    ctx.items.emit("note", {"number": 1})
+    ctx.items.emit("place", {"number": 2})
+    match end.how:
+        case "interrupted":
+            raise ToolInterrupt("?")
+        case "failed":
+            raise ActionFailed("sold_out", "There is none left.")
+        case "raised":
+            raise LookupError
+        case "completed":
+            return Nothing()
+
+
+def _recall(ctx: ActionContext) -> Recalled:
+    items = ctx.items.list()
+    return Recalled(types=[item.type for item in items], data=[item.data for item in items])
+
+
+@contract.action("recall", name="Tell every item")
+async def recall(_: Nothing, ctx: ActionContext) -> Recalled:
+    return _recall(ctx)
+
+
+@contract.action("recallNotes", name="Tell the notes", reads=["note"])
+async def recall_notes(_: Nothing, ctx: ActionContext) -> Recalled:
+    return _recall(ctx)
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+@contract.action("sleep", name="Sleep")
+async def sleep(wanted: Seconds) -> Nothing:
+    seen.runs["sleep"] += 1
+    try:
+        await asyncio.sleep(wanted.seconds)
+    except asyncio.CancelledError:
+        seen.notes.append("cancelled")
+        raise
+    seen.notes.append("slept")
+    return Nothing()
+
+
+@contract.action("stubborn", name="Swallow the cancellation")
+async def stubborn(wanted: Seconds) -> Nothing:
+    seen.runs["stubborn"] += 1
+    try:
+        await asyncio.sleep(wanted.seconds)
+    except asyncio.CancelledError:
+        seen.notes.append("swallowed")
+    return Nothing()
+
+
+@contract.action("sleepInThread", name="Sleep in a thread")
+def sleep_in_thread(wanted: Seconds, ctx: ActionContext) -> Nothing:
+    seen.runs["sleepInThread"] += 1
+    end = time.monotonic() + wanted.seconds
+    while time.monotonic() < end and not ctx.cancelled:
+        time.sleep(0.002)
+    seen.notes.append("cancelled" if ctx.cancelled else "slept")
+    return Nothing()
+
+
+@contract.action("waitAtGate", name="Wait until a gate opens, in a thread")
+def wait_at_gate(gate: Named) -> Nothing:
+    seen.runs[f"waitAtGate {gate.name}"] += 1
+    assert seen.gate(gate.name).wait(10), "nobody opened the gate"
+    return Nothing()
+
+
+@contract.action("openGate", name="Open a gate")
+async def open_gate(gate: Named) -> Nothing:
+    seen.gate(gate.name).set()
+    return Nothing()
+
+
+@contract.action("hold", name="Wait until a gate opens")
+async def hold(gate: Named, ctx: ActionContext) -> Named:
+    """Waits in the loop. Notes each start under the gate's name."""
+    seen.runs[f"hold {gate.name}"] += 1
+    await eventually(seen.gate(gate.name).is_set, within=60)
+    return Named(name=ctx.call_id)
+
+
+# --- context variables and services -----------------------------------------------------------------------------------
+
+variable: contextvars.ContextVar[str | None] = contextvars.ContextVar("variable", default=None)
+_in_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("in_call", default=None)
+
+
+def _where() -> Where:
+    return Where(thread=threading.current_thread().name, variable=variable.get())
+
+
+@contract.action("where", name="Tell where it runs")
+async def where(_: Nothing) -> Where:
+    return _where()
+
+
+@contract.action("whereInThread", name="Tell where it runs, in a thread")
+def where_in_thread(_: Nothing) -> Where:
+    return _where()
+
+
+@contract.action("setInThread", name="Set a context variable in a thread, and read it back after a while")
+def set_in_thread(wanted: Named) -> Named:
+    before = variable.get()
+    variable.set(wanted.name)
+    time.sleep(0.01)
+    assert before != wanted.name
+    return Named(name=variable.get() or "")
+
+
+class Session:
+    """Lives for one call, and tells which call it belongs to by a context variable."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self) -> None:
+        self.number = next(self.numbers)
+
+
+async def open_session() -> AsyncIterator[Session]:
+    session = Session()
+    token = _in_call.set(f"call {session.number}")
+    yield session
+    _in_call.reset(token)
+    seen.notes.append(f"closed {session.number}")
+
+
+class Broken:
+    """Fails to close."""
+
+
+async def open_broken() -> AsyncIterator[Broken]:
+    yield Broken()
+    raise ConnectionError("the database is gone")
+
+
+@contract.action("scope", name="Ask for the same service twice")
+async def scope(_: Nothing, ctx: ActionContext) -> Scoped:
+    first, second = await ctx.services.get(Session), await ctx.services.get(Session)
+    told = await asyncio.to_thread(_in_call.get)
+    return Scoped(same=first is second, number=first.number, seen=told)
+
+
+@contract.action("failToClose", name="Use a service that fails to close")
+async def fail_to_close(_: Nothing, ctx: ActionContext) -> Nothing:
+    await ctx.services.get(Broken)
+    return Nothing()
+
+
+@contract.action("missing", name="Ask for a service that nobody registered")
+async def missing(_: Nothing, ctx: ActionContext) -> Nothing:
+    await ctx.services.get(Seen)
+    return Nothing()
+
+
+@contract.action("whoAmI", name="Tell what the context says of the call")
+async def who_am_i(_: Nothing, ctx: ActionContext) -> Anything:
+    return Anything(value={"user": ctx.user_id, "call": ctx.call_id, "attempt": ctx.attempt, "until": ctx.deadline})
+
+
+# --- failing ----------------------------------------------------------------------------------------------------------
+
+
+async def _raise(kind: str) -> NoReturn:
+    match kind:
+        case "Exception":
+            raise ValueError("the password is hunter2")
+        case "ActionFailed":
+            raise ActionFailed("sold_out", "There is none left.", details={"left": 0}, retryable=True)
+        case "SystemExit":
+            raise SystemExit(3)
+        case "BaseExceptionGroup":
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_interrupt())
+                group.create_task(asyncio.sleep(10))
+        case "CancelledError":
+            inner = asyncio.create_task(asyncio.sleep(10))
+            inner.cancel()
+            await inner
+        case "GeneratorExit":
+            raise GeneratorExit
+        case "own BaseException":
+            raise _OwnError
+    raise AssertionError(kind)
+
+
+class _OwnError(BaseException):
+    pass
+
+
+async def _interrupt() -> NoReturn:
+    raise ToolInterrupt("?")
+
+
+@contract.action("raise", name="Raise")
+async def raise_(wanted: Named) -> Nothing:
+    await _raise(wanted.name)
+
+
+@contract.action("raiseInThread", name="Raise in a thread")
+def raise_in_thread(wanted: Named) -> Nothing:
+    match wanted.name:
+        case "Exception":
+            raise ValueError("the password is hunter2")
+        case "SystemExit":
+            raise SystemExit(3)
+        case "StopIteration":
+            raise StopIteration
+    raise AssertionError(wanted.name)
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+@contract.action("everything", name="Return a value of every kind")
+async def everything(_: Nothing) -> Everything:
+    return EVERYTHING
+
+
+@contract.action("everythingBack", name="Take a value of every kind and give it back")
+async def everything_back(given: Everything) -> Everything:
+    assert given == EVERYTHING, given
+    return given
+
+
+@contract.action("tree", name="Give a tree back")
+async def tree(given: Tree) -> Tree:
+    seen.runs["tree"] += 1
+    return given
+
+
+@contract.action("owner", name="Give an owner back")
+async def owner(given: Owner) -> Owner:
+    seen.runs["owner"] += 1
+    return given
+
+
+@contract.action("nested", name="Give unions back")
+async def nested_unions(given: Nested) -> Nested:
+    seen.runs["nested"] += 1
+    return given
+
+
+@contract.action("whichSet", name="Tell which fields were sent")
+async def which_set(given: Optionals) -> list[str]:
+    return sorted(given.model_fields_set)
+
+
+@contract.action("blob", name="Turn bytes round")
+async def blob(given: Blob) -> Blob:
+    return Blob(content=given.content[::-1])
+
+
+async def _verbatim(given: Any) -> Any:
+    return given
+
+
+# Of a JSON Schema, so that no model adds a default on the way.
+contract.actions.register(
+    define_action(
+        id="verbatim",
+        name="Give an object back",
+        input={"type": "object"},
+        output={"type": "object"},
+        execute=_verbatim,
+    )
+)
+
+
+def open_services() -> ServiceRegistry:
+    services = ServiceRegistry()
+    services.register(Session, open_session, scope="call")
+    services.register(Broken, open_broken, scope="call")
+    return services
+
+
+def make_registry(keys: SealKeys | None = None) -> ProviderRegistry:
+    """Make a registry of the contract provider, with keys that another registry may share."""
+    return ProviderRegistry([contract], services=open_services(), keys=keys or SealKeys.generate())

@@ -1,0 +1,140 @@
+"""Where the actions of the contract registry can run: in this process, on a bus in memory, or on RabbitMQ.
+
+A host gives callers the same tools whichever it is. The buses can have several workers, the other has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from grundlag_bus import MemoryTransport, SealKeys, ToolContext, ToolInterrupt, Transport, Worker, connect
+from grundlag_bus.transport import named_bus
+from tests.support.contract_registry import make_registry, variable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from grundlag_bus import Bus, Tool
+    from grundlag_bus.schema.manifest import Manifest
+
+HOSTS = ("in-process", "memory", "rabbitmq")
+BUSES = ("memory", "rabbitmq")
+
+on_buses = pytest.mark.parametrize("host", BUSES, indirect=True)
+"""For behaviour that only a bus has."""
+
+
+class RunningWorker:
+    """A worker of this process, with a transport of its own as another process has it."""
+
+    def __init__(self, worker: Worker, transport: Transport) -> None:
+        self.worker = worker
+        self.transport = transport
+        self.serving = asyncio.create_task(worker.run(), name="worker")
+
+    async def started(self) -> RunningWorker:
+        waiting = asyncio.ensure_future(self.worker.started.wait())
+        await asyncio.wait({self.serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self.serving.done():
+            await self.serving
+        return self
+
+    async def stop(self) -> None:
+        """Drain it, and close its transport."""
+        self.serving.cancel()
+        await asyncio.wait({self.serving})
+        await self.transport.close()
+        if not self.serving.cancelled():
+            self.serving.result()
+
+
+class Host:
+    """Tools and calls of the contract provider. Made by `open_host`."""
+
+    def __init__(self, kind: str, namespace: str, address: str, keys: SealKeys, opened: AsyncExitStack) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.address = address
+        self.keys = keys
+        self.workers: list[RunningWorker] = []
+        self.tools: dict[str, Tool] = {}
+        self.bus: Bus
+        self._opened = opened
+
+    # --- calling ------------------------------------------------------------------------------------------------------
+
+    def tool(self, action_id: str) -> Tool:
+        return self.tools["contract" + action_id[0].upper() + action_id[1:]]
+
+    async def execute(self, action_id: str, input: Any = None, context: ToolContext | None = None) -> Any:  # noqa: A002  the wire's word
+        return await self.tool(action_id).execute({} if input is None else input, context)
+
+    async def interrupt(
+        self,
+        action_id: str,
+        input: Any = None,  # noqa: A002  the wire's word
+        context: ToolContext | None = None,
+    ) -> ToolInterrupt:
+        """Call an action that must interrupt, and return the interrupt."""
+        with pytest.raises(ToolInterrupt) as raised:
+            await self.execute(action_id, input, context)
+        return raised.value
+
+    async def tools_of(self, manifest: Manifest) -> dict[str, Tool]:
+        return await self.bus.to_tools(manifest)
+
+    # --- around it ----------------------------------------------------------------------------------------------------
+
+    def transport(self) -> Transport:
+        """Make another transport on the same bus, as another process has it."""
+        if self.kind == "memory":
+            return MemoryTransport(namespace=self.namespace, bus=named_bus(self.address.removeprefix("memory://")))
+        from grundlag_bus import RabbitTransport  # noqa: PLC0415  its client is slow to import
+
+        return RabbitTransport(self.address, namespace=self.namespace)
+
+    async def add_worker(self, *, concurrency: int = 64, grace: float = 0.0) -> RunningWorker:
+        """Start one more worker, with a registry and services of its own."""
+        transport = self.transport()
+        token = variable.set("of the worker")
+        try:
+            running = RunningWorker(
+                Worker(transport, make_registry(self.keys), concurrency=concurrency, grace=grace), transport
+            )
+        finally:
+            variable.reset(token)
+        self.workers.append(running)
+        return await running.started()
+
+    async def stop_workers(self) -> None:
+        """Stop them all; what they announced stays."""
+        workers, self.workers = self.workers, []
+        await asyncio.gather(*(running.stop() for running in workers))
+
+    async def another_bus(self, *, namespace: str | None = None) -> Host:
+        """Open what another caller has: a bus of its own to the same workers, or a host of another namespace."""
+        return await self._opened.enter_async_context(
+            open_host(self.kind, namespace or self.namespace, self.address, self.keys, serve=namespace is not None)
+        )
+
+
+@asynccontextmanager
+async def open_host(
+    kind: str, namespace: str, address: str, keys: SealKeys | None = None, *, serve: bool = True
+) -> AsyncIterator[Host]:
+    """Open a host, with one worker where it is a bus; everything is closed again in reverse."""
+    async with AsyncExitStack() as opened:
+        host = Host(kind, namespace, address, keys or SealKeys.generate(), opened)
+        source = make_registry(host.keys) if kind == "in-process" else address
+        host.bus = await opened.enter_async_context(connect(source, namespace=namespace))
+        if kind != "in-process":
+            opened.push_async_callback(host.stop_workers)
+            if serve:
+                await host.add_worker()
+        host.tools = await host.bus.to_tools()
+        yield host
