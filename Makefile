@@ -63,7 +63,7 @@ broker: $(STAMP)  ## a RabbitMQ 4.3 of your own at amqp://guest:guest@127.0.0.1:
 	@$(BIN)/python -m ops.rabbitmq run --port 5672
 
 bench: $(STAMP)  ## calls per second beside hand-written aiormq and FastStream
-	$(BIN)/python ops/bench/bench.py $(ARGS)
+	$(BIN)/python -m ops.bench $(ARGS)
 
 clean:  ## remove the environment and every cache (brokers are kept under ~/.cache/grundlag-bus)
 	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
