@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 from grundlag_bus import (
@@ -263,6 +265,15 @@ async def hold(gate: Named, ctx: ActionContext) -> Named:
     seen.runs[f"hold {gate.name}"] += 1
     await eventually(seen.gate(gate.name).is_set, within=60)
     return Named(name=ctx.call_id)
+
+
+@contract.action("holdByFile", name="Wait until a file says so")
+async def hold_by_file(files: Named) -> Length:
+    """Waits for `name`.open, and before that writes the number of its process to `name`.starts."""
+    with Path(f"{files.name}.starts").open("a") as starts:  # noqa: ASYNC230  a few bytes
+        starts.write(f"{os.getpid()}\n")
+    await eventually(Path(f"{files.name}.open").exists, within=60)
+    return Length(length=os.getpid())
 
 
 # --- context variables and services -----------------------------------------------------------------------------------

@@ -90,17 +90,19 @@ class Host:
 
     # --- around it ----------------------------------------------------------------------------------------------------
 
-    def transport(self) -> Transport:
-        """Make another transport on the same bus, as another process has it."""
+    def transport(self, address: str | None = None) -> Transport:
+        """Make another transport on the same bus, as another process has it; `address` is another way to the broker."""
         if self.kind == "memory":
             return MemoryTransport(namespace=self.namespace, bus=named_bus(self.address.removeprefix("memory://")))
         from grundlag_bus import RabbitTransport  # noqa: PLC0415  its client is slow to import
 
-        return RabbitTransport(self.address, namespace=self.namespace)
+        return RabbitTransport(address or self.address, namespace=self.namespace)
 
-    async def add_worker(self, *, concurrency: int = 64, grace: float = 0.0) -> RunningWorker:
+    async def add_worker(
+        self, *, concurrency: int = 64, grace: float = 0.0, address: str | None = None
+    ) -> RunningWorker:
         """Start one more worker, with a registry and services of its own."""
-        transport = self.transport()
+        transport = self.transport(address)
         token = variable.set("of the worker")
         try:
             running = RunningWorker(
