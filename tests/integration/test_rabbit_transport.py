@@ -172,6 +172,30 @@ async def test_a_half_open_connection_is_noticed_within_ten_seconds(proxy: Proxy
         await eventually(lambda: inbox.bodies == [b"x"])
 
 
+async def test_a_request_without_an_answer_costs_its_own_channel_alone(
+    proxy: Proxy, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A queue without a leader answers nothing; its neighbours keep their consumers and what they have in hand."""
+    monkeypatch.setattr("grundlag_bus.transport.rabbitmq.connection.ANSWER_TIMEOUT", 0.3)
+    well, late = Inbox(), Inbox(ack=True)
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), well, prefetch=1)
+        await send(transport, b"1", b"2")
+        await well.holds(1)
+        connections = [link.connection for link in transport._links]
+        proxy.freeze()
+        subscribing = asyncio.create_task(transport.subscribe(transport.topology.mailbox("ada"), late, prefetch=1))
+        await asyncio.sleep(0.7)
+        assert not subscribing.done()
+        proxy.thaw()
+        await subscribing
+        await transport.publish(transport.topology.reply_route("ada"), Message(b"x", "reply"), deadline=in_time())
+        await eventually(lambda: late.bodies == [b"x"])
+        assert [link.connection for link in transport._links] == connections
+        well.deliveries[0].ack()
+        await eventually(lambda: well.bodies == [b"1", b"2"])
+
+
 async def test_a_blocked_loop_is_not_taken_for_a_silent_broker(proxy: Proxy, namespace: str) -> None:
     async with opened(RabbitTransport(proxy.url, namespace=namespace, heartbeat=60)) as transport:
         wire = transport._links[0].connection.wire  # type: ignore[union-attr]
@@ -235,6 +259,8 @@ async def test_a_killed_broker_comes_back_with_everything(own_broker: Broker, na
         mailbox = transport.topology.mailbox("ada")
         await transport.subscribe(calls(transport), inbox, prefetch=10, renewed=lambda: renewed.append("calls"))
         await transport.subscribe(mailbox, mail, prefetch=10, renewed=lambda: renewed.append("mailbox"))
+        # 3.10 never revives a quorum queue that is declared within the last second or so before SIGKILL.
+        await asyncio.sleep(2)
         await own_broker.restart()
         await send(transport, b"call")
         await transport.publish(transport.topology.reply_route("ada"), Message(b"reply", "reply"), deadline=in_time())

@@ -12,7 +12,7 @@ from aiormq.exceptions import AMQPError, ChannelInvalidStateError, ProbableAuthe
 from yarl import URL
 
 from grundlag_bus.errors import BusUnreachableError
-from grundlag_bus.transport.rabbitmq.wire import WireFactory
+from grundlag_bus.transport.rabbitmq.wire import Taker, WireFactory
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel
 
     from grundlag_bus.transport.rabbitmq.address import Address
-    from grundlag_bus.transport.rabbitmq.wire import Taker, Wire
+    from grundlag_bus.transport.rabbitmq.wire import Wire
 
 T = TypeVar("T")
 ANSWER_TIMEOUT = 20.0
-"""Seconds within which the broker has to answer a request; after that the connection is given up."""
+"""Seconds within which the broker has to answer a request; after that its channel is given up, and that alone: a queue
+without a leader answers nothing, while its neighbours on the connection are well. A dead connection falls silent."""
 _CLOSE_TIMEOUT = 3.0
 _NOT_ALLOWED = 530
 
@@ -83,7 +84,8 @@ class Connection:
         asked.add_done_callback(self._answered)
         await self._settled(asked, ANSWER_TIMEOUT)
         if not asked.done() and not self.wire.lost.done():
-            self.wire.abort(f"the broker did not answer within {ANSWER_TIMEOUT:g} s")
+            asked.cancel()
+            raise ConnectionAbortedError(f"the broker did not answer within {ANSWER_TIMEOUT:g} s")
         error = asked.exception() if asked.done() and not asked.cancelled() else None
         if isinstance(error, ChannelInvalidStateError):
             raise ConnectionResetError("the channel was closed") from error
@@ -128,7 +130,10 @@ class Connection:
         except (AMQPError, ConnectionError):
             return
         finally:
-            self.wire.takers.pop(channel.number, None)
+            if channel.number in self.wire.takers:
+                # The broker did not answer. Whatever still comes is nobody's, and must not reach aiormq either, whose
+                # reader would wait for ever for room in the closed channel's queue.
+                self.wire.takers[channel.number] = Taker()
 
     async def close(self) -> None:
         """Say goodbye, wait shortly for the answer, and leave nothing behind."""

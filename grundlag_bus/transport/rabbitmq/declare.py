@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.rabbitmq.connection import Connection
     from grundlag_bus.transport.topology import Exchange, Queue, Stream, Topology
 
+_TYPED = re.compile(r"the value '(.*)' of type '[^']*'")
 _DIFFERENCE = re.compile(r"inequivalent arg '([^']*)' for .*: received (.*) but current is (.*)", re.DOTALL)
 
 
@@ -100,7 +101,8 @@ def refused(kind: str, name: str, error: AMQPChannelError) -> TopologyMismatchEr
         found = _DIFFERENCE.search(text)
         if found is None:
             return TopologyMismatchError(f"The broker does not declare the {kind} {name}: {text}")
-        argument, wanted, current = found.groups()
+        argument, *values = found.groups()
+        wanted, current = (_TYPED.sub(r"'\1'", value) for value in values)
         return TopologyMismatchError(
             f"The {kind} {name} exists on the broker with {argument} = {current}, and this version declares {wanted}: "
             f"delete that {kind} once it is drained, or use another namespace."

@@ -111,7 +111,7 @@ class _Consumer(Taker):
         if self.channel is None:
             return
         if self.live:
-            self.live = False
+            self.live = self.consuming = False
             self.wire.send(frames.nack(self.number, 0, multiple=True))
         await self.connection.close_channel(self.channel)
 
@@ -175,7 +175,7 @@ class RabbitSubscription:
             self._give_up()
             raise BusUnreachableError(
                 f"The queue {self._queue.name} at {self._link.address} could not be consumed within {seconds:g} s: "
-                "there is no connection to the broker."
+                "is the broker reachable, and has the queue a leader?"
             ) from error
         except BaseException:
             self._give_up()
@@ -252,13 +252,14 @@ class RabbitSubscription:
         if consumer is None or not consumer.live or consumer.connection is not connection:
             consumer = self._consumer = _Consumer(connection, self._receive, self._changed)
             consumer.stopping = self._stopping
-            channel = await consumer.open(self._prefetch)
-        else:
-            assert consumer.channel is not None  # noqa: S101  live means open
-            channel = consumer.channel
-        if was_gone or not self._attached_once:
-            await declare_queue(connection, channel, self._queue)
-        await consumer.consume(self._queue.name)
+        try:
+            channel = consumer.channel or await consumer.open(self._prefetch)
+            if was_gone or not self._attached_once:
+                await declare_queue(connection, channel, self._queue)
+            await consumer.consume(self._queue.name)
+        except Exception:
+            await consumer.close()
+            raise
         self._attached_once = True
         self._complaint = ""
         if not self._started.done():

@@ -203,10 +203,16 @@ class Wire(asyncio.StreamReaderProtocol):
                 self._pass_on(data[at - 7 : end])
                 if method == frames.BASIC_CANCEL:
                     taker.cancelled()
+                elif method == frames.CHANNEL_CLOSE_OK:
+                    self._forget(channel)
                 elif method == frames.CHANNEL_CLOSE:
-                    del self.takers[channel]
-                    self._contents.pop(channel, None)
+                    self._forget(channel)
                     taker.closed(frames.read_reason(data, at + 4)[1])
+
+    def _forget(self, channel: int) -> None:
+        # Now, and not when whoever closed the channel gets to it: aiormq may give the number to the next one before.
+        del self.takers[channel]
+        self._contents.pop(channel, None)
 
     def _complete(self, taker: Taker, channel: int, content: _Content) -> None:
         del self._contents[channel]

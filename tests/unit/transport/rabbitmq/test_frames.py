@@ -151,6 +151,7 @@ def test_the_constants_are_those_of_the_protocol() -> None:
         frames.CONNECTION_BLOCKED: commands.Connection.Blocked,
         frames.CONNECTION_UNBLOCKED: commands.Connection.Unblocked,
         frames.CHANNEL_CLOSE: commands.Channel.Close,
+        frames.CHANNEL_CLOSE_OK: commands.Channel.CloseOk,
         frames.BASIC_CANCEL: commands.Basic.Cancel,
         frames.BASIC_PUBLISH: commands.Basic.Publish,
         frames.BASIC_RETURN: commands.Basic.Return,

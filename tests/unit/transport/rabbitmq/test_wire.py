@@ -159,6 +159,18 @@ async def test_after_its_channel_was_closed_a_taker_hears_nothing(wire: Wire) ->
     assert heard.events == [("closed", "gone")]
 
 
+async def test_a_number_is_free_as_soon_as_the_broker_says_that_its_channel_is_closed(wire: Wire) -> None:
+    heard = Heard()
+    wire.takers[3] = heard
+    close_ok = frame(commands.Channel.CloseOk(), 3)
+    next_one = frame(commands.Channel.OpenOk(), 3) + content(deliver(1), 3, b"to another")
+    wire.data_received(content(deliver(1), 3, b"late")[:-4])
+    wire.data_received(content(deliver(1), 3, b"late")[-4:] + close_ok + next_one)
+    assert [event[0] for event in heard.events] == ["delivered"]
+    wire.reader.feed_eof()
+    assert await wire.reader.read() == close_ok + next_one
+
+
 async def test_what_is_no_amqp_reaches_aiormq_as_it_is(wire: Wire) -> None:
     for data in (ProtocolHeader().marshal(), b"HTTP/1.1 400 Bad Request\r\n\r\n"):
         fresh = Wire(asyncio.get_running_loop())
