@@ -19,7 +19,7 @@ from grundlag_bus import (
     ToolInterrupt,
     gather_outcomes,
 )
-from grundlag_bus.providers import local
+from grundlag_bus.providers import interrupts
 from tests.support.contract_registry import seen
 from tests.support.hosts import Host, on_buses
 
@@ -153,7 +153,7 @@ async def test_the_state_of_another_namespace_is_refused(host: Host) -> None:
 
 async def test_an_interrupt_that_was_answered_too_late_has_expired(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(local, "INTERRUPT_EXPIRY", -1.0)
+        patched.setattr(interrupts, "EXPIRY", -1.0)
         interrupt = await host.interrupt("ask", {"id": "e1"})
     with pytest.raises(InterruptExpiredError):
         await host.tool("ask").resume(interrupt, YES)
