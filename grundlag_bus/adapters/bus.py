@@ -63,10 +63,11 @@ class Bus(ABC):
                     f"Nobody announced a function {function_name!r}: list what there is with `grundlag-bus tools`."
                 )
             provider, action = found
-            call = RemoteAction(provider.id, action, self.caller).call(input, context or ToolContext())
+            remote, context = RemoteAction(provider.id, action, self.caller), context or ToolContext()
+            call = remote.call(input, context)
         except CallError as error:
             return Reply(new_call_id(), Failed(error.code, error.message, error.details, error.retryable), "caller")
-        return await self.caller.call(call)
+        return await remote.send(call, context)
 
 
 class RegistryBus(Bus):

@@ -15,7 +15,6 @@ from grundlag_bus.cli.terminal import Terminal
 from grundlag_bus.errors import ConfigurationError, Issue, NotJsonError
 from grundlag_bus.schema.codec import parse
 from grundlag_bus.schema.envelope import Completed, Failed, Interrupted
-from grundlag_bus.schema.items import Item
 from grundlag_bus.tools import ItemStore, ToolContext, ToolResumption
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def _key(name: str) -> str:
 
 async def _converse(bus: Bus, function: str, value: Any, context: ToolContext) -> Response:
     """Call, and answer on the terminal what the action asks, until it ends or nobody answers."""
-    response = await _respond(bus, function, value, context)
+    response = (await bus.call(function, value, context)).response
     while isinstance(response, Interrupted) and Terminal.is_there():
         answered = await _answer(bus, function, value, context, response)
         if answered is None:
@@ -98,17 +97,10 @@ async def _answer(bus: Bus, function: str, value: Any, context: ToolContext, ask
         except EOFError:
             return None
         resumption = ToolResumption(asked.interrupt_id, answer, asked.state, by=context.user_id)
-        response = await _respond(bus, function, value, replace(context, resumption=resumption))
+        response = (await bus.call(function, value, replace(context, resumption=resumption))).response
         if not (isinstance(response, Failed) and response.code == "answer_invalid"):
             return response
         terminal.refuse(_issues_of(response))
-
-
-async def _respond(bus: Bus, function: str, value: Any, context: ToolContext) -> Response:
-    response = (await bus.call(function, value, context)).response
-    if context.items is not None:
-        context.items.fold(Item.from_json(item) for item in response.items)
-    return response
 
 
 def _issues_of(failed: Failed) -> list[Issue]:

@@ -24,6 +24,7 @@ from grundlag_bus.schema.envelope import (
     Completed,
     Failed,
     Interrupted,
+    Reply,
     Request,
     Response,
     Resumption,
@@ -102,8 +103,15 @@ class RemoteAction:
     async def run(self, value: Any, context: ToolContext) -> Any:
         """Call the action and return its result. Raises ToolInterrupt, CallError."""
         call = self.call(value, context)
+        reply = await self.send(call, context)
+        return self._outcome(reply.response, call.request.input)
+
+    async def send(self, call: Call, context: ToolContext) -> Reply:
+        """Send a call and return its reply; the items that it emitted are folded into the context's."""
         reply = await self.caller.call(call)
-        return self._outcome(reply.response, call.request.input, context)
+        if reply.response.items and context.items is not None:
+            context.items.fold(Item.from_json(item) for item in reply.response.items)
+        return reply
 
     def call(self, value: Any, context: ToolContext) -> Call:
         """Make the call. Raises ActionInputValidationError, AnswerInvalidError: then there is nothing to send."""
@@ -141,9 +149,7 @@ class RemoteAction:
             raise AnswerInvalidError(self.action.id, issues)
         return Resumption(given.interrupt_id, answer, given.state, given.by)
 
-    def _outcome(self, response: Response, data: Any, context: ToolContext) -> Any:
-        if response.items and context.items is not None:
-            context.items.fold(Item.from_json(item) for item in response.items)
+    def _outcome(self, response: Response, data: Any) -> Any:
         match response:
             case Completed(result):
                 if issues := self._output.issues(result):
