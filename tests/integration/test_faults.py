@@ -268,12 +268,15 @@ async def test_a_stream_of_calls_over_restarts_of_the_broker_loses_none(own_brok
                 ended.extend(await gather_outcomes(host.execute("add", {"a": 1, "b": 1})))
 
         streams = [asyncio.create_task(steady()) for _ in range(16)]
+
+        async def some_more_end() -> None:
+            wanted = len(ended) + 50
+            await eventually(lambda: len(ended) > wanted, within=30)
+
         for _ in range(2):
-            before = len(ended)
-            await eventually(lambda before=before: len(ended) > before + 50)
+            await some_more_end()
             await own_broker.restart()
-        before = len(ended)
-        await eventually(lambda: len(ended) > before + 50, within=30)
+        await some_more_end()
         stopping.set()
         async with asyncio.timeout(30):
             await asyncio.gather(*streams)

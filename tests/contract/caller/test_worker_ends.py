@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def late_replies(host: Host) -> int:
     return host.bus.caller.late_replies
 
 
-async def hold_many(host: Host, name: str) -> list[asyncio.Task[object]]:
+async def hold_many(host: Host, name: str) -> list[asyncio.Task[Any]]:
     """Start calls that wait at a gate, and return when they run."""
     before = seen.runs[f"hold {name}"]
     calls = [asyncio.create_task(host.execute("hold", {"name": name})) for _ in range(MANY)]
