@@ -7,9 +7,12 @@ among them. A program that configured nothing gets what it expects of a library:
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
 
 
 def get_logger(name: str) -> Any:
@@ -31,7 +34,7 @@ class _Logger:
         return getattr(chosen, method)
 
 
-def _to_standard(_: Any, __: str, fields: dict[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
+def _to_standard(_: Any, __: str, fields: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
     """Put the event and its fields on one line, and leave the traceback to the logging module."""
     event, exc_info = fields.pop("event"), fields.pop("exc_info", None)
     line = " ".join([str(event), *(f"{name}={value!r}" for name, value in fields.items())])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import structlog
 from aiormq.exceptions import AMQPError
 from tenacity import (
     AsyncRetrying,
@@ -18,6 +17,7 @@ from tenacity import (
 )
 
 from grundlag_bus.errors import BusUnreachableError, GrundlagError
+from grundlag_bus.logs import get_logger
 from grundlag_bus.transport.rabbitmq.connection import Connection, is_passing
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.transport.rabbitmq.address import Address
 
-_log: Any = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _BACK_OFF = wait_exponential(multiplier=0.1, max=3) + wait_random(0, 0.5)
 
 

@@ -16,10 +16,10 @@ import asyncio
 import uuid
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from aiormq.exceptions import AMQPChannelError, AMQPError
 
 from grundlag_bus.errors import BusUnreachableError, GrundlagError, TransportClosedError
+from grundlag_bus.logs import get_logger
 from grundlag_bus.transport.rabbitmq import frames
 from grundlag_bus.transport.rabbitmq.declare import declare_queue, exists, refused
 from grundlag_bus.transport.rabbitmq.wire import Taker
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.rabbitmq.link import Link
     from grundlag_bus.transport.topology import Queue
 
-_log: Any = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _WATCH = 5.0
 """Seconds between two looks at whether the consumer is what it should be, besides what events tell."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0

@@ -11,9 +11,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from grundlag_bus.errors import BusUnreachableError, TransportClosedError
+from grundlag_bus.logs import get_logger
 from grundlag_bus.transport.base import Message
 from grundlag_bus.transport.rabbitmq.address import Address
 from grundlag_bus.transport.rabbitmq.declare import declare_topology
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.rabbitmq.connection import Connection
     from grundlag_bus.transport.topology import Queue, Route, Stream
 
-_log: Any = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 HEARTBEAT = 4
 """Seconds. The broker sends one every half of it and drops us after two without any: so long may a loop be blocked."""
 BYTE_BUDGET = 16 * 1024 * 1024
