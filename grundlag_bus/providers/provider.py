@@ -50,7 +50,7 @@ class Definitions(Mapping[str, DefinedT]):
         """Add a definition and return it. Raises ConfigurationError when the id is taken."""
         if definition.id in self._defined:
             raise ConfigurationError(
-                f"Provider {self._provider_id} has two {self._kind}s with the id {definition.id!r}: rename one of them."
+                f"Provider {self._provider_id} defines the {self._kind} {definition.id!r} twice: rename one of the two."
             )
         self._defined[definition.id] = definition
         return definition

@@ -25,7 +25,7 @@ def check_id(kind: str, value: str) -> str:
     """Return an id that is allowed. Raises ConfigurationError, naming the kind of thing it is for."""
     if _ID.fullmatch(value) is None:
         raise ConfigurationError(
-            f"{value!r} cannot be the id of a {kind}: take a letter, then at most 39 letters, digits, '_' or '-'."
+            f"{value!r} is no valid {kind} id: take a letter, then at most 39 letters, digits, '_' or '-'."
         )
     return value
 

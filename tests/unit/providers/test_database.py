@@ -439,7 +439,7 @@ def test_a_database_has_metadata_or_migrations(contents: dict[str, Any]) -> None
 
 
 def test_an_id_cannot_lead_out_of_the_directory() -> None:
-    with pytest.raises(ConfigurationError, match="cannot be the id of a database"):
+    with pytest.raises(ConfigurationError, match="is no valid database id"):
         Database("../calendar", metadata=metadata)
 
 
