@@ -37,7 +37,12 @@ class Issue:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Issue:
-        return cls(tuple(data.get("path", ())), str(data.get("code", "invalid")), str(data.get("message", "")))
+        path = data.get("path")
+        return cls(
+            tuple(path) if isinstance(path, list) else (),
+            str(data.get("code", "invalid")),
+            str(data.get("message", "")),
+        )
 
     def __str__(self) -> str:
         place = ".".join(str(step) for step in self.path) or "the value itself"
@@ -311,13 +316,20 @@ _WITH_ISSUES: dict[str, type[_IssuesError]] = {
 
 def error_from_failure(code: str, message: str, details: Any, *, retryable: bool, action_id: str) -> CallError:
     """Make the exception that a failed response stands for, of the class that the same call raises in process."""
-    if code in _WITH_ISSUES:
-        told = details if isinstance(details, dict) else {}
-        issues = [Issue.from_json(issue) for issue in told.get("issues", ())]
-        return _WITH_ISSUES[code](str(told.get("actionId", action_id)), issues)
+    issues = _issues_in(details)
+    if code in _WITH_ISSUES and issues is not None:
+        return _WITH_ISSUES[code](str(details.get("actionId", action_id)), issues)
     if code in _PLAIN:
         return _PLAIN[code](message, details=details, retryable=retryable)
     return ActionFailed(code, message, details=details, retryable=retryable)
+
+
+def _issues_in(details: Any) -> list[Issue] | None:
+    """Read the issues of a failure; None where there are none, as when an action chose such a code for itself."""
+    told = details.get("issues") if isinstance(details, dict) else None
+    if not isinstance(told, list) or not all(isinstance(issue, dict) for issue in told):
+        return None
+    return [Issue.from_json(issue) for issue in told]
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------

@@ -79,5 +79,5 @@ def test_allowed_ids_are_returned(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["", "1a", "_a", "a b", "a.b", "ä", "a" * 41, "a\n", "a#", "a*"])
 def test_other_ids_are_refused_by_kind(value: str) -> None:
-    with pytest.raises(ConfigurationError, match="id of a lane"):
+    with pytest.raises(ConfigurationError, match="no valid lane id"):
         check_id("lane", value)

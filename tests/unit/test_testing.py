@@ -1,0 +1,117 @@
+"""What users test their own actions with."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from grundlag_bus import (
+    ActionContext,
+    ActionInputValidationError,
+    BusCaller,
+    Provider,
+    ProviderRegistry,
+    ServiceMissingError,
+    ToolInterrupt,
+    testing,
+)
+from grundlag_bus.schema.items import new_item
+
+
+class CreateEvent(BaseModel):
+    title: str
+
+
+class EventCreated(BaseModel):
+    event_id: str
+
+
+class Approval(BaseModel):
+    approved: bool
+
+
+class Clock:
+    def now(self) -> str:
+        return "now"
+
+
+class FixedClock(Clock):
+    def now(self) -> str:
+        return "12:00"
+
+
+calendar = Provider("calendar", name="Calendar")
+
+
+@calendar.action("createEvent", name="Create an event")
+async def create_event(event: CreateEvent, ctx: ActionContext) -> EventCreated:
+    clock = await ctx.services.get(Clock)
+    ctx.items.emit("event", {"title": event.title})
+    return EventCreated(event_id=f"{event.title} {clock.now()} {ctx.user_id}")
+
+
+@calendar.action("deleteEvent", name="Delete an event", answer=Approval)
+async def delete_event(event: CreateEvent, ctx: ActionContext[Approval]) -> list[Any]:
+    if ctx.resumption is None:
+        raise ToolInterrupt("Sure?", state={"version": 7})
+    return [ctx.resumption.answer.approved, ctx.resumption.state, ctx.resumption.by]
+
+
+async def test_an_action_is_tested_in_five_lines() -> None:
+    created = await create_event.execute(CreateEvent(title="Lunch"), testing.context(services={Clock: FixedClock()}))
+    assert created.event_id == "Lunch 12:00 None"
+
+
+async def test_the_validation_is_that_of_a_worker() -> None:
+    with pytest.raises(ActionInputValidationError):
+        await create_event.execute({"title": 1}, testing.context())
+
+
+async def test_the_context_has_what_it_was_given_and_keeps_what_was_emitted() -> None:
+    given = [new_item("event", 1)]
+    context = testing.context(services={Clock: FixedClock()}, user_id="ada", items=given, call_id="c1", timeout=60)
+    assert (await create_event.execute({"title": "Lunch"}, context)).event_id == "Lunch 12:00 ada"
+    assert context.call_id == "c1"
+    assert [item.data for item in context.items.emitted] == [{"title": "Lunch"}]
+    assert context.items.list()[0] == given[0]
+    assert 50 < (context.deadline - datetime.now(UTC)).total_seconds() <= 60
+
+
+async def test_a_missing_service_is_named() -> None:
+    with pytest.raises(ServiceMissingError, match="No service Clock is registered"):
+        await create_event.execute({"title": "Lunch"}, testing.context())
+
+
+async def test_both_halves_of_an_interrupting_action_are_tested_alike() -> None:
+    with pytest.raises(ToolInterrupt) as raised:
+        await delete_event.execute({"title": "Lunch"}, testing.context(user_id="ada"))
+    context = testing.context(answer=Approval(approved=True), state=raised.value.state, user_id="ada")
+    assert await delete_event.execute({"title": "Lunch"}, context) == [True, {"version": 7}, "ada"]
+
+
+async def test_a_memory_bus_serves_a_registry_and_leaves_nothing_behind() -> None:
+    async with testing.memory_bus(ProviderRegistry([calendar])) as bus:
+        tools = await bus.to_tools()
+        with pytest.raises(ToolInterrupt) as raised:
+            await tools["calendarDeleteEvent"].execute({"title": "Lunch"})
+        assert await tools["calendarDeleteEvent"].resume(raised.value, {"approved": True}) == [
+            True,
+            {"version": 7},
+            None,
+        ]
+        assert isinstance(bus.caller, BusCaller)
+    assert not asyncio.all_tasks() - {asyncio.current_task()}
+
+
+async def test_a_memory_bus_whose_worker_cannot_start_says_why() -> None:
+    class Broken(ProviderRegistry):
+        async def __aenter__(self) -> Any:
+            raise ConnectionError("no database")
+
+    with pytest.raises(ConnectionError, match="no database"):
+        async with testing.memory_bus(Broken([calendar])):
+            raise AssertionError
