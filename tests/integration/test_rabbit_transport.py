@@ -28,6 +28,8 @@ from grundlag_bus.errors import (
 )
 from grundlag_bus.transport import Message
 from grundlag_bus.transport.rabbitmq import Address, RabbitTransport, frames
+from grundlag_bus.transport.rabbitmq.connection import Connection
+from grundlag_bus.transport.rabbitmq.wire import Taker
 from grundlag_bus.transport.topology import Queue, Route
 from tests.support.broker import Broker
 from tests.support.certificates import make_certificates
@@ -99,6 +101,56 @@ async def test_after_a_cut_consumers_and_publishes_go_on(proxy: Proxy, namespace
             await send(transport, str(number).encode())  # waits for the connection
             await eventually(lambda: inbox.bodies and inbox.bodies[-1] == str(number).encode())  # noqa: B023  awaited here
     assert set(inbox.bodies) == {b"0", b"1", b"2"}  # more than once where the cut swallowed the ack
+
+
+async def test_after_a_cut_every_one_of_many_consumers_is_fed(amqp_url: str, proxy: Proxy, namespace: str) -> None:
+    """Channel numbers are given out again while others still close theirs."""
+    many = 24
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        mailboxes = [transport.topology.mailbox(f"m{number}") for number in range(many)]
+        inboxes = [Inbox(ack=True) for _ in mailboxes]
+        for mailbox, inbox in zip(mailboxes, inboxes, strict=True):
+            await transport.subscribe(mailbox, inbox, prefetch=1)
+        for times in range(1, 6):
+            await proxy.cut()
+            await eventually(lambda: all(link.connection is None for link in transport._links))
+            await attached(transport)
+            for mailbox in mailboxes:
+                route = transport.topology.reply_route(mailbox.routing_key)
+                await transport.publish(route, Message(b"%d" % times, "reply"), deadline=in_time())
+            await eventually(lambda: all(inbox.bodies and inbox.bodies[-1] == b"%d" % times for inbox in inboxes))  # noqa: B023  awaited here
+        async with channel_of(amqp_url) as channel:
+            for mailbox in mailboxes:
+                await channel.queue_delete(mailbox.name)
+
+
+async def test_closing_a_channel_late_does_not_deafen_the_next_of_its_number(
+    amqp_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = await Connection.open(Address.parse(amqp_url), name="test", heartbeat=4, seconds=5)
+    ask = connection.ask
+    for taker in (None, Taker()):
+        closed, go_on = asyncio.Event(), asyncio.Event()
+
+        async def ask_late(request: Coroutine[Any, Any, Any], closed: Any = closed, go_on: Any = go_on) -> None:
+            await ask(request)
+            closed.set()
+            await go_on.wait()
+
+        first = await connection.channel(taker)
+        with monkeypatch.context() as patched:
+            patched.setattr(connection, "ask", ask_late)
+            closing = asyncio.create_task(connection.close_channel(first, taker))
+            await closed.wait()
+        mine = Taker()
+        second = await connection.channel(mine)
+        assert second.number == first.number
+        go_on.set()
+        await closing
+        assert connection.wire.takers[second.number] is mine
+        await connection.close_channel(second, mine)
+    await connection.close()
+    assert tasks() == set()
 
 
 async def test_what_was_in_hand_comes_again_and_its_late_settling_does_nothing(proxy: Proxy, namespace: str) -> None:

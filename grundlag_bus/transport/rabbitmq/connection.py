@@ -122,17 +122,17 @@ class Connection:
             self.wire.takers[channel.number] = taker
         return channel
 
-    async def close_channel(self, channel: AbstractChannel) -> None:
-        """Close a channel, and do not mind if it is closed already."""
+    async def close_channel(self, channel: AbstractChannel, taker: Taker | None = None) -> None:
+        """Close a channel, with the taker it was opened with, and do not mind if it is closed already."""
         self.wire.flush()
         try:
             await self.ask(channel.close())
         except (AMQPError, ConnectionError):
             return
         finally:
-            if channel.number in self.wire.takers:
-                # The broker did not answer. Whatever still comes is nobody's, and must not reach aiormq either, whose
-                # reader would wait for ever for room in the closed channel's queue.
+            # By now the number may be another channel's. If it is not, the broker did not answer: whatever still comes
+            # is nobody's, and must not reach aiormq, whose reader would wait for ever for room in a closed channel.
+            if taker is not None and self.wire.takers.get(channel.number) is taker:
                 self.wire.takers[channel.number] = Taker()
 
     async def close(self) -> None:

@@ -113,7 +113,7 @@ class _Consumer(Taker):
         if self.live:
             self.live = self.consuming = False
             self.wire.send(frames.nack(self.number, 0, multiple=True))
-        await self.connection.close_channel(self.channel)
+        await self.connection.close_channel(self.channel, self)
 
     def is_well(self) -> bool:
         """Whether the consumer is there, by aiormq's own books."""
