@@ -3,7 +3,8 @@
 Rules:
 - Each call ends exactly once: by its reply, by a refused publish, or by its deadline. What ends it first pops it.
 - A reply that nothing waits for is counted and dropped.
-- The same call id, called twice at once, is one call: both callers get its reply.
+- The same call id, called twice at once, is one call: both callers get its reply. A resumption's id is derived, so
+  that this happens to it; it is sent for as long as one of its callers waits.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from grundlag_bus.errors import (
     UnroutableError,
 )
 from grundlag_bus.logs import get_logger
+from grundlag_bus.providers.sharing import Sharing
 from grundlag_bus.schema.codec import MAX_BYTES, ensure_size
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_reply, encode_call, new_call_id
 from grundlag_bus.transport.base import Message
@@ -48,6 +50,7 @@ class BusCaller:
         self._mailbox = new_call_id()
         self._waiting: dict[str, _Waiting] = {}
         self._repeats: set[asyncio.Task[None]] = set()
+        self._resumptions: Sharing[Reply] = Sharing()
         self._subscription: Subscription | None = None
 
     @property
@@ -66,8 +69,10 @@ class BusCaller:
 
     async def close(self) -> None:
         """End what still waits as `outcome_unknown`, and close the mailbox last. Idempotent."""
-        for repeat in self._repeats:
+        repeats = list(self._repeats)
+        for repeat in repeats:
             repeat.cancel()
+        await asyncio.gather(*repeats, return_exceptions=True)
         for call_id, waiting in list(self._waiting.items()):
             self._end(call_id, _unknown(waiting.call, "the bus was closed by its caller", published=waiting.published))
         if self._subscription is not None:
@@ -78,13 +83,14 @@ class BusCaller:
         """Publish the call and return its reply. Raises nothing but CancelledError, which gives the call up here."""
         if self._subscription is None:
             raise TransportClosedError("The bus is not open: call tools inside `async with connect(...) as bus`.")
+        if call.request.resumption is not None:
+            return await self._resumptions.share(call.call_id, lambda: self._call(call))
+        return await self._call(call)
+
+    async def _call(self, call: Call) -> Reply:
         waiting = self._waiting.get(call.call_id)
         if waiting is not None:
-            waiting.callers += 1
-            try:
-                return await asyncio.shield(waiting.reply)
-            finally:
-                self._leave(waiting)
+            return await asyncio.shield(waiting.reply)
         body = encode_call(call)
         if len(body) > MAX_BYTES:  # the limit is the request's, which is a little smaller than its envelope
             try:
@@ -93,23 +99,15 @@ class BusCaller:
                 return _by_caller(call, Failed(error.code, error.message, error.details))
         loop = asyncio.get_running_loop()
         timer = loop.call_later(call.deadline - self._clock(), self._expire, call.call_id)
-        waiting = _Waiting(call, body, loop.create_future(), timer)
+        waiting = _Waiting(call, body, loop.create_future())
         self._waiting[call.call_id] = waiting
         try:
             await self._publish(waiting)
             return await asyncio.shield(waiting.reply)
         finally:
-            self._leave(waiting)
-
-    def _leave(self, waiting: _Waiting) -> None:
-        """Forget a call when the last of its callers has gone."""
-        waiting.callers -= 1
-        if waiting.callers == 0:
-            waiting.timer.cancel()
-            if self._waiting.get(waiting.call.call_id) is waiting:
-                del self._waiting[waiting.call.call_id]
-        elif waiting.published is not True and not waiting.reply.done():
-            self._repeat(waiting)  # whoever was publishing has gone, and others wait
+            timer.cancel()
+            if self._waiting.get(call.call_id) is waiting:  # it was given up
+                self._end(call.call_id, _unknown(call, "its caller gave it up", published=waiting.published))
 
     async def _publish(self, waiting: _Waiting) -> None:
         """Publish until the broker has the call, or end it."""
@@ -192,14 +190,12 @@ class BusCaller:
 class _Waiting:
     """A call without an end yet. published: False before it is written, None while unsure, True when confirmed."""
 
-    __slots__ = ("body", "call", "callers", "published", "reply", "timer")
+    __slots__ = ("body", "call", "published", "reply")
 
-    def __init__(self, call: Call, body: bytes, reply: asyncio.Future[Reply], timer: asyncio.TimerHandle) -> None:
+    def __init__(self, call: Call, body: bytes, reply: asyncio.Future[Reply]) -> None:
         self.call = call
         self.body = body
         self.reply = reply
-        self.timer = timer
-        self.callers = 1
         self.published: bool | None = False
 
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 REPLY_WITHIN = 60.0
 """Seconds that a finished call's reply is tried for, at least."""
+STOP_WITHIN = 5.0
+"""Seconds that calls get to end once they are cancelled, at least."""
 
 _LOGGER = get_logger("grundlag_bus.workers")
 
@@ -68,7 +70,10 @@ class Worker:
         self._registry = registry
         self._concurrency = concurrency
         self._grace = grace
-        self._local = LocalCaller(registry, namespace=transport.topology.namespace, name=self.name)
+        queues = sum(len(provider.lanes) for provider in registry.providers.values())
+        self._local = LocalCaller(
+            registry, namespace=transport.topology.namespace, name=self.name, threads=concurrency * max(queues, 1)
+        )
         self._subscriptions: list[Subscription] = []
         self._runs: dict[str, _Run] = {}
         self._aborted = asyncio.Event()
@@ -86,6 +91,8 @@ class Worker:
         when it cannot serve. The transport is opened, and left open for its owner to close.
         """
         self._context = contextvars.copy_context()
+        self._aborted.clear()
+        self._local.drain.begun = False
         async with self._registry:
             try:
                 await self._transport.open()
@@ -124,7 +131,7 @@ class Worker:
             for run in unfinished:
                 run.serving.cancel()
             if unfinished:
-                await asyncio.wait([run.serving for run in unfinished], timeout=self._grace)
+                await asyncio.wait([run.serving for run in unfinished], timeout=max(self._grace, STOP_WITHIN))
             await self._close_subscriptions()
 
     async def _close_subscriptions(self) -> None:

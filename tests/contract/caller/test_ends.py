@@ -55,6 +55,12 @@ async def test_a_deadline_touches_no_neighbour(host: Host) -> None:
     await neighbour
 
 
+async def test_no_deadline_is_too_far(host: Host) -> None:
+    for far in (1e9, 1e300, float("inf")):
+        assert await host.execute("add", {"a": 1, "b": 2}, ToolContext(timeout=far)) == {"sum": 3}
+        assert (await host.execute("whoAmI", context=ToolContext(timeout=far)))["value"]["until"]
+
+
 # --- cancellation by the caller ---------------------------------------------------------------------------------------
 
 

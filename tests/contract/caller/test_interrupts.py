@@ -182,6 +182,17 @@ async def test_an_answer_in_another_users_name_does_not_share_the_reply(host: Ho
     assert seen.runs["ask"] == 1
 
 
+async def test_an_answer_goes_on_while_one_of_those_who_gave_it_waits(host: Host) -> None:
+    interrupt = await host.interrupt("ask", {"id": "e1"})
+    first, second = [asyncio.create_task(host.tool("ask").resume(interrupt, YES)) for _ in range(2)]
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert (await second)["approved"]
+    assert seen.runs["ask"] == 1
+
+
 @on_buses
 async def test_the_same_answer_of_two_callers_at_once_reaches_both(host: Host) -> None:
     other = await host.another_bus()
