@@ -12,7 +12,7 @@ from grundlag_bus.providers.registry import ProviderRegistry
 from grundlag_bus.schema.envelope import Failed, Reply, new_call_id
 from grundlag_bus.schema.manifest import Manifest, build_manifest, current
 from grundlag_bus.tools import Caller, RemoteAction, Tool, ToolContext, to_tools
-from grundlag_bus.transport import MemoryTransport, Transport, named_bus
+from grundlag_bus.transport import MemoryTransport, Topology, Transport, named_bus
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -127,7 +127,7 @@ def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> B
     Raises ConfigurationError; entering it raises BusUnreachableError and TopologyMismatchError.
     """
     if isinstance(source, ProviderRegistry):
-        return RegistryBus(source, namespace=namespace)
+        return RegistryBus(source, namespace=Topology(namespace).namespace)
     scheme, _, rest = source.partition("://")
     if scheme == "memory":
         bus = named_bus(rest) if rest else None

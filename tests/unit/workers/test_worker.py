@@ -1,0 +1,369 @@
+"""Workers: what they take, what they refuse, and the order in which they stop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from typing import Self
+
+import pytest
+from pydantic import BaseModel
+
+from grundlag_bus import (
+    ActionContext,
+    BusCaller,
+    Call,
+    Completed,
+    ConfigurationError,
+    MemoryTransport,
+    Provider,
+    ProviderRegistry,
+    RabbitTransport,
+    Request,
+    SealKeys,
+    ServiceRegistry,
+    Worker,
+)
+from grundlag_bus.schema.envelope import encode_call, new_call_id
+from grundlag_bus.transport import Message
+from grundlag_bus.transport.memory import MemoryBus
+from tests.support.eventually import eventually
+from tests.support.hosts import RunningWorker
+from tests.support.transports import Inbox
+
+
+class Nothing(BaseModel):
+    pass
+
+
+class Told:
+    """What the actions of one test say and wait for."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.most = 0
+        self.notes: list[str] = []
+        self.gate = threading.Event()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def notes(told: Told) -> Provider:
+    provider = Provider("notes", name="Notes")
+
+    @provider.action("hold", name="Hold")
+    async def hold(_: Nothing, ctx: ActionContext) -> bool:
+        told.running += 1
+        told.most = max(told.most, told.running)
+        await eventually(told.gate.is_set)
+        told.running -= 1
+        return ctx.draining
+
+    @provider.action("holdInThread", name="Hold in a thread")
+    def hold_in_thread(_: Nothing) -> None:
+        told.notes.append("held")
+        told.gate.wait(10)
+
+    @provider.action("slow", name="Slow", lane="slow")
+    async def slow(_: Nothing) -> str:
+        return "slow"
+
+    return provider
+
+
+@pytest.fixture
+async def transport() -> AsyncIterator[MemoryTransport]:
+    transport = MemoryTransport(bus=MemoryBus())
+    await transport.open()
+    yield transport
+    await transport.close()
+    assert not asyncio.all_tasks() - {asyncio.current_task()}
+
+
+class Serving:
+    """A worker that serves, and a caller beside it."""
+
+    def __init__(self, transport: MemoryTransport, worker: Worker) -> None:
+        self.caller = BusCaller(transport)
+        self.running = RunningWorker(worker, transport)
+
+    @property
+    def worker(self) -> Worker:
+        return self.running.worker
+
+    async def __aenter__(self) -> Self:
+        await self.running.started()
+        await self.caller.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.caller.close()
+        await self.running.stop()
+
+    def call(self, action_id: str, *, lane: str = "main", timeout: float = 60) -> asyncio.Task[object]:
+        call = Call(new_call_id(), "notes", action_id, Request({}), time.time() + timeout, lane)
+
+        async def result() -> object:
+            response = (await self.caller.call(call)).response
+            return response.result if isinstance(response, Completed) else response
+
+        return asyncio.create_task(result())
+
+
+# --- starting ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_concurrency_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="concurrency=0 runs nothing"):
+        Worker(MemoryTransport(), ProviderRegistry(), concurrency=0)
+
+
+def test_interrupting_actions_need_keys_to_share_where_the_bus_outlives_the_process() -> None:
+    provider = Provider("notes", name="Notes")
+
+    @provider.action("ask", name="Ask", answer=Nothing)
+    async def ask(_: Nothing) -> None: ...
+
+    transport = RabbitTransport("amqp://localhost")
+    with pytest.raises(ConfigurationError) as raised:
+        Worker(transport, ProviderRegistry([provider]))
+    assert "notes.ask may interrupt" in str(raised.value)
+    assert "grundlag-bus keys new FILE" in str(raised.value)
+    Worker(transport, ProviderRegistry([provider], keys=SealKeys.generate()))
+    Worker(MemoryTransport(), ProviderRegistry([provider]))
+
+
+def test_each_worker_has_a_name_of_its_own() -> None:
+    registry = ProviderRegistry()
+    assert Worker(MemoryTransport(), registry).name != Worker(MemoryTransport(), registry).name
+
+
+async def test_a_worker_that_cannot_open_its_services_says_why(transport: MemoryTransport, notes: Provider) -> None:
+    class Broken(ProviderRegistry):
+        async def __aenter__(self) -> Self:
+            raise ConnectionError("no database")
+
+    worker = Worker(transport, Broken([notes]))
+    with pytest.raises(ConnectionError, match="no database"):
+        await worker.run()
+    assert not worker.started.is_set()
+
+
+# --- serving ----------------------------------------------------------------------------------------------------------
+
+
+async def test_no_more_calls_run_at_once_than_the_concurrency(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]), concurrency=3)) as serving:
+        calls = [serving.call("hold") for _ in range(10)]
+        await eventually(lambda: told.running == 3)
+        await asyncio.wait(calls, timeout=0.02)
+        assert serving.worker.in_flight == 3
+        told.gate.set()
+        await asyncio.gather(*calls)
+        assert told.most == 3
+
+
+async def test_as_many_calls_run_in_threads_as_the_concurrency_says(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]), concurrency=100)) as serving:
+        calls = [serving.call("holdInThread") for _ in range(100)]
+        await eventually(lambda: len(told.notes) == 100)
+        told.gate.set()
+        await asyncio.gather(*calls)
+
+
+async def test_a_thread_keeps_its_slot_until_it_ends(transport: MemoryTransport, notes: Provider, told: Told) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]), concurrency=1)) as serving:
+        given_up = await serving.call("holdInThread", timeout=0.05)
+        assert getattr(given_up, "code", None) == "deadline_exceeded"
+        second = serving.call("holdInThread")
+        await asyncio.wait({second}, timeout=0.05)
+        assert told.notes == ["held"]
+        told.gate.set()
+        await second
+        assert told.notes == ["held", "held"]
+
+
+async def test_a_full_lane_blocks_no_other(transport: MemoryTransport, notes: Provider, told: Told) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]), concurrency=1)) as serving:
+        calls = [serving.call("hold") for _ in range(3)]
+        await eventually(lambda: told.running == 1)
+        assert await serving.call("slow", lane="slow") == "slow"
+        told.gate.set()
+        await asyncio.gather(*calls)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"\xff", b'{"v": 2}', b'{"v": 1, "callId": 3}', b"[]"])
+async def test_what_is_no_call_is_dead_lettered(transport: MemoryTransport, notes: Provider, body: bytes) -> None:
+    dead = Inbox(ack=True)
+    await transport.subscribe(transport.topology.dead_queue, dead, prefetch=10)
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:
+        route = transport.topology.call_route("notes", "main")
+        await transport.publish(route, Message(body, "call"), deadline=time.time() + 60)
+        assert await dead.holds(1) == [body]
+        assert serving.worker.in_flight == 0
+
+
+async def test_a_call_that_nobody_waits_for_is_run_and_settled(transport: MemoryTransport, notes: Provider) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:
+        call = Call(new_call_id(), "notes", "slow", Request({}), time.time() + 60, "slow")
+        for reply_to in (None, "nobody"):
+            message = Message(encode_call(call), "call", correlation_id=call.call_id, reply_to=reply_to)
+            await transport.publish(transport.topology.call_route("notes", "slow"), message, deadline=time.time() + 60)
+        assert await serving.call("slow", lane="slow") == "slow"
+        await eventually(lambda: serving.worker.in_flight == 0)
+
+
+async def test_a_call_that_comes_again_while_it_runs_runs_once_and_every_mailbox_gets_the_reply(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:
+        other = BusCaller(transport)
+        await other.open()
+        call = Call(new_call_id(), "notes", "hold", Request({}), time.time() + 60)
+        replies = [asyncio.create_task(caller.call(call)) for caller in (serving.caller, other)]
+        await eventually(lambda: told.running == 1)
+        await asyncio.wait(replies, timeout=0.02)
+        told.gate.set()
+        first, second = await asyncio.gather(*replies)
+        assert first.response == second.response == Completed(result=False)
+        assert told.most == 1
+        await other.close()
+
+
+async def test_who_asks_while_the_reply_is_on_its_way_gets_one_too(notes: Provider, told: Told) -> None:
+    class Slow(MemoryTransport):
+        """Confirms a reply when it is told to."""
+
+        confirm = asyncio.Event()
+
+        async def publish(self, route: object, message: Message, *, deadline: float) -> None:
+            await super().publish(route, message, deadline=deadline)  # type: ignore[arg-type]
+            if message.type == "reply":
+                await self.confirm.wait()
+
+    bus = MemoryBus()
+    worker_side, first_side, second_side = Slow(bus=bus), MemoryTransport(bus=bus), MemoryTransport(bus=bus)
+    running = await RunningWorker(Worker(worker_side, ProviderRegistry([notes])), worker_side).started()
+    first, second = BusCaller(first_side), BusCaller(second_side)
+    await first.open()
+    await second.open()
+    told.gate.set()
+    call = Call(new_call_id(), "notes", "hold", Request({}), time.time() + 60)
+    await first.call(call)
+    late = asyncio.create_task(second.call(call))
+    await asyncio.wait({late}, timeout=0.02)
+    Slow.confirm.set()
+    async with asyncio.timeout(5):
+        assert (await late).response == Completed(result=False)
+    assert told.most == 1
+    for each in (first, second):
+        await each.close()
+    await running.stop()
+    for side in (first_side, second_side):
+        await side.close()
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------
+
+
+async def test_running_actions_know_that_their_worker_drains(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    worker = Worker(transport, ProviderRegistry([notes]))
+    async with Serving(transport, worker) as serving:
+        told.gate.set()
+        assert await serving.call("hold") is False
+        told.gate.clear()
+        call = serving.call("hold")
+        await eventually(lambda: told.running == 1)
+        serving.running.serving.cancel()
+        await asyncio.sleep(0)
+        assert not worker.started.is_set()
+        told.gate.set()
+        assert await call is True
+        await asyncio.wait({serving.running.serving})
+        serving.running.serving = asyncio.create_task(worker.run())
+        assert await serving.call("hold") is False
+
+
+async def test_a_second_cancellation_ends_the_grace_time(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]), grace=3600)) as serving:
+        call = serving.call("hold")
+        await eventually(lambda: told.running == 1)
+        serving.running.serving.cancel()
+        await asyncio.wait({serving.running.serving}, timeout=0.02)
+        assert not serving.running.serving.done()
+        serving.running.serving.cancel()
+        async with asyncio.timeout(5):
+            await asyncio.wait({serving.running.serving})
+        assert serving.worker.in_flight == 0
+        assert not call.done()  # it is back in its queue
+        call.cancel()
+
+
+async def test_a_calls_services_close_before_the_workers(transport: MemoryTransport) -> None:
+    closed: list[str] = []
+
+    class Engine: ...
+
+    class Session: ...
+
+    async def engine() -> AsyncIterator[Engine]:
+        yield Engine()
+        closed.append("engine")
+
+    async def session() -> AsyncIterator[Session]:
+        try:
+            yield Session()
+        finally:
+            await asyncio.sleep(0.02)  # rolls back
+            closed.append("session")
+
+    services = ServiceRegistry()
+    services.register(Engine, engine)
+    services.register(Session, session, scope="call")
+    provider = Provider("notes", name="Notes")
+    begun = asyncio.Event()
+
+    @provider.action("hold", name="Hold")
+    async def hold(_: Nothing, ctx: ActionContext) -> None:
+        await ctx.services.get(Engine)
+        await ctx.services.get(Session)
+        begun.set()
+        await asyncio.sleep(60)
+
+    registry = ProviderRegistry([provider], services=services)
+    async with Serving(transport, Worker(transport, registry, grace=0)) as serving:
+        call = serving.call("hold")
+        await begun.wait()
+        await serving.running.stop()
+        assert closed == ["session", "engine"]
+        call.cancel()
+
+
+async def test_aborting_settles_nothing_and_the_worker_may_serve_again(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    worker = Worker(transport, ProviderRegistry([notes]))
+    async with Serving(transport, worker) as serving:
+        call = serving.call("hold")
+        await eventually(lambda: told.running == 1)
+        await worker.abort()
+        await serving.running.serving
+        assert not call.done()
+        told.gate.set()
+        serving.running.serving = asyncio.create_task(worker.run())
+        assert await call is False
+        assert serving.caller.late_replies == 0
