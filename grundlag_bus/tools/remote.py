@@ -114,8 +114,12 @@ class RemoteAction:
         return reply
 
     def call(self, value: Any, context: ToolContext) -> Call:
-        """Make the call. Raises ActionInputValidationError, AnswerInvalidError: then there is nothing to send."""
+        """Make the call. Raises ActionInputValidationError, AnswerInvalidError: then there is nothing to send.
+
+        Raises NotJsonError for a user id that is no Unicode, and for anything else of the context that cannot be sent.
+        """
         action = self.action
+        user_id = context.user_id if context.user_id is None else plain(context.user_id, at=("userId",))
         try:
             data = plain(value)
         except NotJsonError as error:
@@ -125,7 +129,7 @@ class RemoteAction:
         call_id, resumption = new_call_id(), None
         if context.resumption is not None:
             resumption = self._resumption(context.resumption)
-            claims = [self.provider_id, action.id, context.user_id, resumption.state, data]
+            claims = [self.provider_id, action.id, user_id, resumption.state, data]
             call_id = derived_call_id(resumption.interrupt_id, resumption.answer, claims)
         now = self.clock()
         return Call(
@@ -135,7 +139,7 @@ class RemoteAction:
             request=Request(data, resumption, _sent_items(context.items, action.reads)),
             deadline=now + (default_timeout(action.lane) if context.timeout is None else context.timeout),
             lane=action.lane,
-            user_id=context.user_id,
+            user_id=user_id,
             sent_at=now,
             idempotent=action.idempotent,
         )
@@ -147,7 +151,8 @@ class RemoteAction:
             raise AnswerInvalidError(self.action.id, [error.issue]) from error
         if self._answer is not None and (issues := self._answer.issues(answer)):
             raise AnswerInvalidError(self.action.id, issues)
-        return Resumption(given.interrupt_id, answer, given.state, given.by)
+        interrupt_id, state, by = plain((given.interrupt_id, given.state, given.by), at=("resumption",))
+        return Resumption(interrupt_id, answer, state, by)
 
     def _outcome(self, response: Response, data: Any) -> Any:
         match response:

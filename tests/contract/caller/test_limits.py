@@ -80,6 +80,15 @@ async def test_a_user_id_is_any_unicode(host: Host, user_id: str) -> None:
     assert told["value"]["user"] == user_id
 
 
+async def test_a_context_that_is_no_unicode_is_refused_before_anything_is_sent(host: Host) -> None:
+    with pytest.raises(NotJsonError):
+        await host.execute("whoAmI", context=ToolContext(user_id="\ud800"))
+    interrupt = await host.interrupt("ask", {"id": "e1"})
+    with pytest.raises(NotJsonError):
+        await host.tool("ask").resume(interrupt, {"approved": True}, by="\ud800")
+    assert not seen.runs
+
+
 # --- what passes ------------------------------------------------------------------------------------------------------
 
 TEXTS = ["", "🐟👩‍👩‍👧", "שלום עולם", "a\0b", "\u2028\u2029\ufeff", "e\u0301", "\\u0000 \" ' / \x7f", "\U0010ffff"]

@@ -21,6 +21,7 @@ from grundlag_bus import (
     Worker,
     connect,
 )
+from grundlag_bus.adapters.bus import TransportBus
 from grundlag_bus.transport import named_bus
 from tests.support.hosts import RunningWorker
 
@@ -87,7 +88,7 @@ def test_a_namespace_is_refused_alike_wherever_it_leads(namespace: str) -> None:
 
 async def test_a_bus_that_nobody_can_reach_says_where_without_its_password() -> None:
     with pytest.raises(BusUnreachableError) as raised:
-        async with connect("amqp://ada:secret@127.0.0.1:1/"):
+        async with TransportBus(RabbitTransport("amqp://ada:secret@127.0.0.1:1/", connect_timeout=0.1)):
             raise AssertionError
     assert "127.0.0.1:1" in str(raised.value)
     assert "secret" not in str(raised.value)
