@@ -606,6 +606,27 @@ async def test_an_exchange_of_another_kind_is_a_mismatch_at_opening(amqp_url: st
     await transport.close()
 
 
+async def test_who_may_not_declare_relies_on_others_and_hears_what_is_refused(
+    own_broker: Broker, namespace: str
+) -> None:
+    parts = Address.parse(own_broker.url)
+    restricted = replace(parts, user=namespace, password=PASSWORD)
+    await own_broker.ctl("add_user", restricted.user, PASSWORD)
+    await own_broker.ctl("set_permissions", restricted.user, "^$", ".*", ".*")
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(parts, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=1)
+        async with opened(RabbitTransport(restricted, namespace=namespace)) as guest:
+            await send(guest, b"x")
+            await eventually(lambda: inbox.bodies == [b"x"])
+            with pytest.raises(BusUnreachableError, match="does not let this user declare"):
+                await guest.subscribe(guest.topology.mailbox("ada"), Inbox(), prefetch=1)
+        await own_broker.ctl("set_permissions", restricted.user, "^$", "^$", ".*")
+        async with opened(RabbitTransport(restricted, namespace=namespace)) as guest:
+            with pytest.raises(PublishRefusedError, match="ACCESS_REFUSED"):
+                await send(guest, b"y")
+
+
 async def test_subscribing_during_an_outage_ends_within_the_connect_timeout(proxy: Proxy, namespace: str) -> None:
     async with opened(RabbitTransport(proxy.url, namespace=namespace, connect_timeout=0.5)) as transport:
         await proxy.refuse()
@@ -616,6 +637,31 @@ async def test_subscribing_during_an_outage_ends_within_the_connect_timeout(prox
         with pytest.raises(BusUnreachableError):
             await transport.read(transport.topology.manifests)
         assert transport._subscriptions == set()
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_that_somebody_left_empty_is_read(amqp_url: str, namespace: str) -> None:
+    """Who declares it may die before writing the first entry, and an empty stream delivers nothing."""
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        stream = transport.topology.manifests
+        async with channel_of(amqp_url) as channel:
+            await channel.queue_declare(stream.name, durable=True, arguments=dict(stream.arguments))
+        assert await transport.read(stream) == [b"{}"]
+
+
+async def test_entries_that_were_written_together_are_read_together(amqp_url: str, namespace: str) -> None:
+    """They share a chunk, and a reader that asks for the last entry is given the first of the last chunk."""
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        route = transport.topology.manifests.route
+        expected = await transport.read(transport.topology.manifests)
+        for turn in range(10):
+            entries = [b"%d.%d" % (turn, number) for number in range(turn * 30 + 2)]
+            publishes = (transport.publish(route, Message(entry, "m"), deadline=in_time()) for entry in entries)
+            await asyncio.gather(*publishes)
+            expected += entries
+            assert await transport.read(transport.topology.manifests) == expected
 
 
 # --- nothing is left --------------------------------------------------------------------------------------------------

@@ -141,16 +141,14 @@ async def test_a_return_names_the_publish_and_comes_before_its_confirm() -> None
 
 
 async def test_the_budget_is_taken_before_writing_and_in_order() -> None:
-    bench = Bench(byte_budget=2 * (1000 + _MESSAGE_OVERHEAD))
+    bench = Bench(byte_budget=2 * (1000 + _MESSAGE_OVERHEAD) + 1 + _MESSAGE_OVERHEAD)
     await bench.publish(b"1" * 1000, b"2" * 1000, b"3" * 1000, b"4")
     assert [body[:1] for body in bench.written] == [b"1", b"2"]  # the small one does not overtake
     assert bench.publisher.unconfirmed_bytes == 2 * (1000 + _MESSAGE_OVERHEAD)
     bench.confirm(2)
     await settle()
-    assert [body[:1] for body in bench.written] == [b"1", b"2", b"3"]
-    bench.confirm(3, multiple=True)
-    await settle()
     assert [body[:1] for body in bench.written] == [b"1", b"2", b"3", b"4"]
+    bench.confirm(3, multiple=True)
     assert await bench.ends() == ["None", "None", "None", "open"]
 
 
@@ -235,8 +233,9 @@ async def test_while_the_broker_blocks_publishes_wait() -> None:
 async def test_while_the_socket_is_full_publishes_wait() -> None:
     bench = Bench()
     bench.wire.pause_writing()
+    bench.publisher.blocked(None)  # has it look
     await bench.publish(b"1", b"2")
-    assert len(bench.written) <= 1
+    assert bench.written == []
     bench.wire.resume_writing()
     await settle()
     assert bench.written == [b"1", b"2"]
