@@ -219,8 +219,9 @@ class _Run:
         return mailbox
 
     def mute(self) -> None:
-        """Let the call end without settling anything."""
+        """Let the call end without a reply, and without settling anything."""
         self._deliveries.clear()
+        self._mailboxes.clear()
         self.serving.cancel()
 
     def ack(self) -> None:

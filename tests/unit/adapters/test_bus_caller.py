@@ -18,6 +18,7 @@ from grundlag_bus.errors import (
     TransportError,
     UnroutableError,
 )
+from grundlag_bus.schema.codec import MAX_BYTES
 from grundlag_bus.schema.envelope import decode_call, encode_reply, new_call_id
 from grundlag_bus.transport import Message
 from grundlag_bus.transport.topology import Queue, Route, Topology
@@ -173,6 +174,24 @@ async def test_what_is_no_reply_is_settled_and_ends_nothing(
     assert delivery.settled == ["ack"]
     transport.reply(call.call_id, 1)
     assert (await waiting).response == Completed(1)
+
+
+async def test_a_call_that_has_ended_leaves_no_timer(caller: BusCaller, transport: ToldTransport) -> None:
+    scheduled = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    before = sum(not timer.cancelled() for timer in scheduled)
+    for _ in range(10):
+        call = make_call()
+        waiting = begin(caller, call)
+        await asyncio.sleep(0)
+        transport.reply(call.call_id)
+        await waiting
+    assert sum(not timer.cancelled() for timer in scheduled) == before
+
+
+async def test_a_request_that_is_too_large_is_not_published(caller: BusCaller, transport: ToldTransport) -> None:
+    code, details = failed(await caller.call(replace(make_call(), request=Request("x" * MAX_BYTES))))
+    assert (code, details["limit"]) == ("payload_too_large", MAX_BYTES)
+    assert not transport.published
 
 
 # --- what the transport says ------------------------------------------------------------------------------------------

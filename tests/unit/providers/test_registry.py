@@ -118,6 +118,18 @@ def test_a_registry_serves_one_loop_after_another() -> None:
     assert (counts.opened, counts.closed) == (2, 2)
 
 
+def test_services_of_a_loop_that_has_ended_are_opened_anew() -> None:
+    counts = Opened()
+    registry = ProviderRegistry([provider], services=counts.services)
+
+    async def use() -> None:
+        await (await registry.to_tools())["notesLook"].execute({})
+
+    asyncio.run(use())
+    asyncio.run(use())
+    assert counts.opened == 2
+
+
 async def test_a_service_that_fails_to_close_is_told_to_who_closes() -> None:
     async def broken() -> AsyncIterator[Database]:
         yield Database()

@@ -61,6 +61,7 @@ async def test_an_older_revision_replaces_no_newer(transport: MemoryTransport) -
     await announce(transport, registry("new", revision=2))
     await announce(transport, registry("old", revision=1))
     assert await announced(transport) == {"notes": ["new"]}
+    assert len(await entries(transport)) == 2
     await announce(transport, registry("newer", revision=3))
     assert await announced(transport) == {"notes": ["newer"]}
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Self
 
 import pytest
@@ -69,6 +70,15 @@ def notes(told: Told) -> Provider:
     def hold_in_thread(_: Nothing) -> None:
         told.notes.append("held")
         told.gate.wait(10)
+
+    @provider.action("stubborn", name="Swallow the cancellation")
+    async def stubborn(_: Nothing) -> str:
+        told.running += 1
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            told.notes.append("swallowed")
+        return "all the same"
 
     @provider.action("slow", name="Slow", lane="slow")
     async def slow(_: Nothing) -> str:
@@ -273,6 +283,23 @@ async def test_who_asks_while_the_reply_is_on_its_way_gets_one_too(notes: Provid
         await side.close()
 
 
+async def test_who_asks_while_a_thread_of_an_ended_call_still_works_gets_a_reply(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:
+        other = BusCaller(transport)
+        await other.open()
+        call = Call(new_call_id(), "notes", "holdInThread", Request({}), time.time() + 0.05)
+        await serving.caller.call(call)
+        late = asyncio.create_task(other.call(replace(call, deadline=time.time() + 60)))
+        await asyncio.wait({late}, timeout=0.02)
+        told.gate.set()
+        async with asyncio.timeout(5):
+            assert getattr((await late).response, "code", None) == "deadline_exceeded"
+        assert told.notes == ["held"]
+        await other.close()
+
+
 # --- stopping ---------------------------------------------------------------------------------------------------------
 
 
@@ -350,6 +377,20 @@ async def test_a_calls_services_close_before_the_workers(transport: MemoryTransp
         await begun.wait()
         await serving.running.stop()
         assert closed == ["session", "engine"]
+        call.cancel()
+
+
+async def test_an_aborted_worker_replies_nothing_also_where_an_action_goes_on(
+    transport: MemoryTransport, notes: Provider, told: Told
+) -> None:
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:
+        call = serving.call("stubborn")
+        await eventually(lambda: told.running == 1)
+        await serving.worker.abort()
+        await serving.running.serving
+        assert told.notes == ["swallowed"]
+        await asyncio.wait({call}, timeout=0.02)
+        assert not call.done()
         call.cancel()
 
 
