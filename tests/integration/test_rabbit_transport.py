@@ -651,6 +651,18 @@ async def test_a_stream_that_somebody_left_empty_is_read(amqp_url: str, namespac
         assert await transport.read(stream) == [b"{}"]
 
 
+async def test_many_that_meet_a_fresh_stream_all_read_it_and_lose_no_connection(amqp_url: str, namespace: str) -> None:
+    """Before 4.0 the broker closes whole connections over a stream that is just being declared."""
+    async with (
+        opened(RabbitTransport(amqp_url, namespace=namespace)) as first,
+        opened(RabbitTransport(amqp_url, namespace=namespace)) as second,
+    ):
+        connections = [link.connection for each in (first, second) for link in each._links]
+        readings = await asyncio.gather(*(each.read(each.topology.manifests) for each in (first, second) * 4))
+        assert all(reading and set(reading) == {b"{}"} for reading in readings)
+        assert [link.connection for each in (first, second) for link in each._links] == connections
+
+
 async def test_entries_that_were_written_together_are_read_together(amqp_url: str, namespace: str) -> None:
     """They share a chunk, and a reader that asks for the last entry is given the first of the last chunk."""
     async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:

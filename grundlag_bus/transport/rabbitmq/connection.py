@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiormq
 from aiormq.exceptions import AMQPError, ChannelInvalidStateError, ProbableAuthenticationError
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential, wait_random
 from yarl import URL
 
 from grundlag_bus.errors import BusUnreachableError
 from grundlag_bus.transport.rabbitmq.wire import Taker, WireFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from aiormq.abc import AbstractChannel
 
@@ -151,12 +152,26 @@ class Connection:
             asked.exception()  # seen, also where nobody waits any more
 
 
-def is_passing(error: BusUnreachableError) -> bool:
+def is_passing(error: BaseException) -> bool:
     """Whether waiting may help: nothing listens yet, or the broker was slow. Wrong names and credentials stay wrong."""
     cause = error.__cause__
-    return isinstance(cause, OSError | EOFError) and not isinstance(
-        cause, socket.gaierror | ssl.SSLError | ProbableAuthenticationError
+    return (
+        isinstance(error, BusUnreachableError)
+        and isinstance(cause, OSError | EOFError)
+        and not isinstance(cause, socket.gaierror | ssl.SSLError | ProbableAuthenticationError)
     )
+
+
+async def patiently(attempt: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Try again for that long while waiting may help. Raises what the last attempt did."""
+    retrying = AsyncRetrying(
+        retry=retry_if_exception(is_passing),
+        stop=stop_after_delay(seconds),
+        wait=wait_exponential(multiplier=0.1, max=1) + wait_random(0, 0.1),
+        reraise=True,
+    )
+    result: T = await retrying(attempt)
+    return result
 
 
 def _explained(  # noqa: PLR0911  one return per cause

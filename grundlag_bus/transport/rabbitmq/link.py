@@ -7,18 +7,11 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from aiormq.exceptions import AMQPError
-from tenacity import (
-    AsyncRetrying,
-    retry_if_exception,
-    retry_if_exception_type,
-    stop_after_delay,
-    wait_exponential,
-    wait_random,
-)
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential, wait_random
 
 from grundlag_bus.errors import BusUnreachableError, GrundlagError
 from grundlag_bus.logs import get_logger
-from grundlag_bus.transport.rabbitmq.connection import Connection, is_passing
+from grundlag_bus.transport.rabbitmq.connection import Connection, is_passing, patiently
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,13 +58,7 @@ class Link:
 
         While nothing listens or answers this tries again until the connect timeout; anything else fails at once.
         """
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(lambda error: isinstance(error, BusUnreachableError) and is_passing(error)),
-            stop=stop_after_delay(self._connect_timeout),
-            wait=wait_exponential(multiplier=0.1, max=1) + wait_random(0, 0.1),
-            reraise=True,
-        )
-        connection: Connection = await retrying(self._connect)
+        connection = await patiently(self._connect, self._connect_timeout)
         self._went_up(connection)
         self._supervision = asyncio.create_task(self._supervise(connection), name=f"supervise {self.name}")
 
@@ -138,7 +125,7 @@ class Link:
     def _complain(self, state: RetryCallState) -> None:
         """Log what waiting does not mend, once: a changed password, a changed topology, a defect."""
         error = state.outcome.exception() if state.outcome else None
-        if error is None or (isinstance(error, BusUnreachableError) and is_passing(error)):
+        if error is None or is_passing(error):
             return
         if str(error) != self._complaint:
             self._complaint = str(error)

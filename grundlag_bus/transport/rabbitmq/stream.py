@@ -15,12 +15,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aiormq.exceptions import AMQPError
+from pamqp.commands import Basic
 
 from grundlag_bus.errors import BusUnreachableError
 from grundlag_bus.transport.rabbitmq.declare import declare_stream, exists
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from aiormq.abc import AbstractChannel, DeliveredMessage
 
@@ -34,12 +35,15 @@ _PATIENCE = (0.5, 1.0, 2.0, 4.0)
 _READ_TIMEOUT = 30.0
 
 
-async def read_stream(connection: Connection, stream: Stream, write: Callable[[bytes], Awaitable[None]]) -> list[bytes]:
-    """See `Transport.read`. `write` appends an entry, confirmed."""
+async def read_stream(connection: Connection, stream: Stream) -> list[bytes]:
+    """See `Transport.read`. Give it a connection of its own.
+
+    Brokers before 4.0 close the whole connection of who consumes or publishes to a stream that is just being declared.
+    """
     try:
         async with asyncio.timeout(_READ_TIMEOUT):
-            wrote = await _ensure(connection, stream, write)
-            last = await _last_chunk(connection, stream, write, wrote=wrote)
+            wrote = await _ensure(connection, stream)
+            last = await _last_chunk(connection, stream, wrote=wrote)
             return await _read_to(connection, stream, last)
     except TimeoutError as error:
         raise BusUnreachableError(f"The stream {stream.name} was not read to its end in time.") from error
@@ -47,7 +51,8 @@ async def read_stream(connection: Connection, stream: Stream, write: Callable[[b
         raise BusUnreachableError(f"The stream {stream.name} could not be read: {error}") from error
 
 
-async def _ensure(connection: Connection, stream: Stream, write: Callable[[bytes], Awaitable[None]]) -> bool:
+async def _ensure(connection: Connection, stream: Stream) -> bool:
+    """Declare the stream where it is missing. Returns whether that was so, and then it has an entry."""
     if await exists(connection, stream.name):
         return False
     channel = await connection.channel()
@@ -55,13 +60,23 @@ async def _ensure(connection: Connection, stream: Stream, write: Callable[[bytes
         await declare_stream(connection, channel, stream)
     finally:
         await connection.close_channel(channel)
-    await write(EMPTY_ENTRY)
+    await _write(connection, stream)
     return True
 
 
-async def _last_chunk(
-    connection: Connection, stream: Stream, write: Callable[[bytes], Awaitable[None]], *, wrote: bool
-) -> int:
+async def _write(connection: Connection, stream: Stream) -> None:
+    channel = await connection.channel(confirms=True)
+    properties = Basic.Properties(content_type="application/json", delivery_mode=2, message_type="empty")
+    try:
+        await connection.ask(
+            channel.basic_publish(EMPTY_ENTRY, routing_key=stream.name, properties=properties, mandatory=True)
+        )
+    finally:
+        await connection.close_channel(channel)
+
+
+async def _last_chunk(connection: Connection, stream: Stream, *, wrote: bool) -> int:
+    """Find the offset of the first entry in the last chunk."""
     for patience in _PATIENCE:
         async with _consumer(connection, stream, "last") as entries:
             try:
@@ -70,9 +85,9 @@ async def _last_chunk(
             except TimeoutError:
                 pass
         if not wrote:
-            await write(EMPTY_ENTRY)
+            await _write(connection, stream)
             wrote = True
-    raise TimeoutError(f"nothing was delivered within {sum(_PATIENCE):g} s")
+    raise TimeoutError
 
 
 async def _read_to(connection: Connection, stream: Stream, last: int) -> list[bytes]:

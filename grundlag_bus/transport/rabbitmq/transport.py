@@ -11,10 +11,10 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from grundlag_bus.errors import BusUnreachableError, TransportClosedError
+from grundlag_bus.errors import TransportClosedError
 from grundlag_bus.logs import get_logger
-from grundlag_bus.transport.base import Message
 from grundlag_bus.transport.rabbitmq.address import Address
+from grundlag_bus.transport.rabbitmq.connection import Connection, patiently
 from grundlag_bus.transport.rabbitmq.declare import declare_topology
 from grundlag_bus.transport.rabbitmq.link import Link
 from grundlag_bus.transport.rabbitmq.publisher import Publisher
@@ -25,15 +25,13 @@ from grundlag_bus.transport.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grundlag_bus.transport.base import Delivery, Subscription
-    from grundlag_bus.transport.rabbitmq.connection import Connection
+    from grundlag_bus.transport.base import Delivery, Message, Subscription
     from grundlag_bus.transport.topology import Queue, Route, Stream
 
 _log = get_logger(__name__)
 HEARTBEAT = 4
 """Seconds. The broker sends one every half of it and drops us after two without any: so long may a loop be blocked."""
 BYTE_BUDGET = 16 * 1024 * 1024
-_ENTRY_TIMEOUT = 10.0
 _CLOSE_TIMEOUT = 5.0
 """Seconds for a goodbye to the broker, before the connections are dropped."""
 
@@ -201,16 +199,16 @@ class RabbitTransport:
             raise
 
     async def _read(self, stream: Stream) -> list[bytes]:
-        try:
-            async with asyncio.timeout(self._connect_timeout):
-                connection = await self._links[1].up()
-        except TimeoutError as error:
-            raise BusUnreachableError(f"No connection to {self.address} came up to read {stream.name}.") from error
+        async def attempt() -> list[bytes]:
+            connection = await Connection.open(
+                self.address, name=f"{self._name} (read)", heartbeat=self._heartbeat, seconds=self._connect_timeout
+            )
+            try:
+                return await read_stream(connection, stream)
+            finally:
+                await connection.close()
 
-        async def write(body: bytes) -> None:
-            await self.publish(stream.route, Message(body, "empty"), deadline=time.time() + _ENTRY_TIMEOUT)
-
-        return await read_stream(connection, stream, write)
+        return await patiently(attempt, self._connect_timeout)
 
     def _open_publisher(self) -> Publisher:
         if self._closing is not None or self._publisher is None:
