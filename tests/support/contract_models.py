@@ -42,14 +42,16 @@ class Even(BaseModel):
 
 
 class Fragile(BaseModel):
-    """Its validator has a defect of its own: what it raises is no ValueError."""
+    """Its validator has a defect of its own: what it raises is no ValueError, or says what is no text."""
 
     n: int
 
     @field_validator("n")
     @classmethod
     def _check(cls, n: int) -> int:
-        raise LookupError(f"no entry {n}")
+        if n == 1:
+            raise LookupError(f"no entry {n}")
+        raise ValueError("no file \ud800")
 
 
 class Target(BaseModel):

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+import structlog.testing
 
 from grundlag_bus import (
     ActionInputValidationError,
@@ -91,10 +92,12 @@ async def test_the_verdict_on_the_input_is_that_of_where_the_action_is(host: Hos
     assert not seen.runs
 
 
-async def test_a_defect_of_a_models_own_validator_is_the_actions_failure(host: Host) -> None:
-    reply = await host.bus.call("contractFragile", {"n": 1})
-    told = reply.response.to_json()
-    assert (told["status"], told["code"], told["details"]["type"]) == ("failed", "internal", "LookupError")
+@pytest.mark.parametrize("n", [1, 2])
+async def test_a_defect_of_a_models_own_validator_is_the_actions_failure(host: Host, n: int) -> None:
+    with structlog.testing.capture_logs() as logs:
+        told = (await host.bus.call("contractFragile", {"n": n})).response.to_json()
+    assert (told["status"], told["code"]) == ("failed", "internal")
+    assert [line["reference"] for line in logs] == [told["details"]["reference"]]
     assert not seen.runs
 
 

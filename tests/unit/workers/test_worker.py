@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Self
 
 import pytest
+import structlog.testing
 from pydantic import BaseModel
 
 from grundlag_bus import (
@@ -18,6 +19,7 @@ from grundlag_bus import (
     Call,
     Completed,
     ConfigurationError,
+    LocalCaller,
     MemoryTransport,
     Provider,
     ProviderRegistry,
@@ -221,6 +223,24 @@ async def test_what_is_no_call_is_dead_lettered(transport: MemoryTransport, note
         await transport.publish(route, Message(body, "call"), deadline=time.time() + 60)
         assert await dead.holds(1) == [body]
         assert serving.worker.in_flight == 0
+
+
+async def test_a_call_that_meets_a_defect_of_ours_is_dead_lettered_and_does_not_come_again(
+    transport: MemoryTransport, notes: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def defect(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(LocalCaller, "call", defect)
+    dead = Inbox(ack=True)
+    await transport.subscribe(transport.topology.dead_queue, dead, prefetch=10)
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:
+        call = serving.call("hold")
+        with structlog.testing.capture_logs() as logs:
+            await dead.holds(1)
+        assert [line["event"] for line in logs] == ["serving_failed"]
+        assert serving.worker.in_flight == 0
+        call.cancel()
 
 
 async def test_a_call_that_nobody_waits_for_is_run_and_settled(transport: MemoryTransport, notes: Provider) -> None:
