@@ -1,13 +1,20 @@
-"""One live connection: aiormq over a `Wire`, opened once, never repaired; and what its failures mean."""
+"""One live connection: aio-pika over a `Wire`, opened once, never repaired; and what its failures mean.
+
+Exchanges, queues and bindings are declared on aio-pika's channels. What is hot uses the aiormq channels below them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import aio_pika
 import aiormq
+from aio_pika.abc import UnderlayConnection
+from aio_pika.tools import OneShotCallback
 from aiormq.exceptions import AMQPError, ChannelInvalidStateError, ProbableAuthenticationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential, wait_random
 from yarl import URL
@@ -16,7 +23,7 @@ from grundlag_bus.errors import BusUnreachableError
 from grundlag_bus.transport.rabbitmq.wire import Taker, WireFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from aiormq.abc import AbstractChannel
 
@@ -37,8 +44,8 @@ class Connection:
     Requests raise aiormq's channel errors for what the broker answers, and ConnectionError where it cannot.
     """
 
-    def __init__(self, amqp: aiormq.Connection, wire: Wire) -> None:
-        self._amqp = amqp
+    def __init__(self, pika: _Pika, wire: Wire) -> None:
+        self._pika = pika
         self.wire = wire
         self._asked: set[asyncio.Future[Any]] = set()
 
@@ -56,11 +63,10 @@ class Connection:
             password=address.password,
             query={"heartbeat": str(heartbeat), "name": name},
         )
-        amqp = aiormq.Connection(url, transport_factory=factory)
-        amqp.vhost = address.vhost
+        pika = _Pika(url, address.vhost, factory)
         try:
             async with asyncio.timeout(seconds):
-                await amqp.connect()
+                await pika.connect()
         except (OSError, AMQPError, EOFError) as error:
             factory.wire.abort("it could not be opened")
             raise _explained(error, address, factory.wire, seconds) from error
@@ -68,13 +74,13 @@ class Connection:
             factory.wire.abort("opening was cancelled")
             raise
         factory.wire.listen(heartbeat)
-        return cls(amqp, factory.wire)
+        return cls(pika, factory.wire)
 
     @property
     def frame_max(self) -> int:
-        return self._amqp.connection_tune.frame_max
+        return self._pika.amqp.connection_tune.frame_max
 
-    async def ask(self, request: Coroutine[Any, Any, T]) -> T:
+    async def ask(self, request: Awaitable[T]) -> T:
         """Await an answer of the broker. Cancelling this leaves the request to end by itself.
 
         aiormq closes a channel whose request is cancelled, and raises CancelledError of its own when the connection
@@ -116,12 +122,22 @@ class Connection:
 
     async def channel(self, taker: Taker | None = None, *, confirms: bool = False) -> AbstractChannel:
         """Open a channel; `taker` hears what is hot on it from the first frame on."""
-        channel = await self.ask(self._amqp.channel(publisher_confirms=confirms))
+        channel = await self.ask(self._pika.amqp.channel(publisher_confirms=confirms))
         if taker is not None:
             if self.wire.lost.done():
                 raise ConnectionResetError(self.wire.lost.result())
             self.wire.takers[channel.number] = taker
         return channel
+
+    @asynccontextmanager
+    async def declaring(self) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
+        """Give a channel of its own to declare on, since the broker closes the channel of what it refuses."""
+        channel = await self.ask(self._pika.opened_channel())
+        try:
+            yield channel
+        finally:
+            with suppress(AMQPError, ConnectionError):
+                await self.ask(channel.close())
 
     async def close_channel(self, channel: AbstractChannel, taker: Taker | None = None) -> None:
         """Close a channel, with the taker it was opened with, and do not mind if it is closed already."""
@@ -139,7 +155,7 @@ class Connection:
     async def close(self) -> None:
         """Say goodbye, wait shortly for the answer, and leave nothing behind."""
         self.wire.flush()
-        closing = asyncio.ensure_future(self._amqp.close())
+        closing = asyncio.ensure_future(self._pika.close())
         await asyncio.wait({closing}, timeout=_CLOSE_TIMEOUT)
         self.wire.abort("it was closed")
         await asyncio.wait({closing}, timeout=_CLOSE_TIMEOUT)
@@ -150,6 +166,27 @@ class Connection:
         self._asked.discard(asked)
         if not asked.cancelled():
             asked.exception()  # seen, also where nobody waits any more
+
+
+class _Pika(aio_pika.Connection):
+    """aio-pika's connection over our wire; the vhost is given apart, since a URL cannot carry every name."""
+
+    def __init__(self, url: URL, vhost: str, factory: WireFactory) -> None:
+        super().__init__(url)
+        self.amqp = aiormq.Connection(url, transport_factory=factory)
+        self.amqp.vhost = vhost
+
+    async def opened_channel(self) -> aio_pika.abc.AbstractChannel:
+        channel = self.channel(publisher_confirms=False)
+        await channel.initialize()
+        return channel
+
+    async def connect(self, timeout: aio_pika.abc.TimeoutType = None) -> None:  # noqa: ARG002, ASYNC109  aio-pika's signature
+        await self.amqp.connect()
+        closed = OneShotCallback(self._on_connection_close)
+        self.amqp.closing.add_done_callback(closed)
+        self.transport = UnderlayConnection(connection=self.amqp, close_callback=closed)
+        await self._on_connected()
 
 
 def is_passing(error: BaseException) -> bool:

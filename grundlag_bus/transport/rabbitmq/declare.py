@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from aiormq.exceptions import (
@@ -16,9 +16,9 @@ from aiormq.exceptions import (
 from grundlag_bus.errors import BusUnreachableError, TopologyMismatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable
 
-    from aiormq.abc import AbstractChannel
+    from aio_pika.abc import AbstractChannel
 
     from grundlag_bus.transport.rabbitmq.connection import Connection
     from grundlag_bus.transport.topology import Exchange, Queue, Stream, Topology
@@ -30,68 +30,59 @@ _DIFFERENCE = re.compile(r"inequivalent arg '([^']*)' for .*: received (.*) but 
 async def declare_topology(connection: Connection, topology: Topology) -> None:
     """Declare the exchanges and the dead queue. Who may not declare relies on those who may."""
     for exchange in topology.exchanges:
-        await _if_allowed(connection, partial(_declare_exchange, exchange=exchange))
-    await _if_allowed(connection, partial(declare_queue, queue=topology.dead_queue))
+        await _if_allowed(declare_exchange(connection, exchange))
+    await _if_allowed(declare_queue(connection, topology.dead_queue))
 
 
-async def declare_queue(connection: Connection, channel: AbstractChannel, queue: Queue) -> None:
+async def declare_exchange(connection: Connection, exchange: Exchange) -> None:
+    """Declare an exchange. Raises TopologyMismatchError, BusUnreachableError."""
+    async with _asked(connection, "exchange", exchange.name) as channel:
+        await connection.ask(channel.declare_exchange(exchange.name, exchange.kind, durable=True))
+
+
+async def declare_queue(connection: Connection, queue: Queue) -> None:
     """Declare a queue and its binding. Raises TopologyMismatchError, BusUnreachableError."""
-    await _declare(connection, channel, queue)
-    try:
-        await connection.ask(channel.queue_bind(queue.name, queue.exchange.name, queue.routing_key))
-    except AMQPChannelError as error:
-        raise refused("queue", queue.name, error) from error
+    async with _asked(connection, "queue", queue.name) as channel:
+        arguments = dict(queue.arguments)
+        declared = await connection.ask(channel.declare_queue(queue.name, durable=True, arguments=arguments))
+        await connection.ask(declared.bind(queue.exchange.name, queue.routing_key))
 
 
-async def declare_stream(connection: Connection, channel: AbstractChannel, stream: Stream) -> None:
-    await _declare(connection, channel, stream)
+async def declare_stream(connection: Connection, stream: Stream) -> None:
+    """Declare a stream. Raises TopologyMismatchError, BusUnreachableError."""
+    async with _asked(connection, "queue", stream.name) as channel:
+        await connection.ask(channel.declare_queue(stream.name, durable=True, arguments=dict(stream.arguments)))
 
 
 async def exists(connection: Connection, name: str) -> bool:
-    """Ask whether there is a queue or stream of this name. Raises BusUnreachableError.
-
-    Asked on a channel of its own, since the broker closes the channel of a question whose answer is no.
-    """
-    channel = await connection.channel()
+    """Ask whether there is a queue or stream of this name. Raises BusUnreachableError."""
     try:
-        await connection.ask(channel.queue_declare(name, passive=True))
-    except ChannelNotFoundEntity:
-        return False
-    except ChannelAccessRefused:
-        return True  # who may not ask may not declare either
-    except AMQPChannelError as error:
-        raise refused("queue", name, error) from error
-    else:
-        return True
-    finally:
-        await connection.close_channel(channel)
+        async with _asked(connection, "queue", name) as channel:
+            await connection.ask(channel.declare_queue(name, passive=True))
+    except BusUnreachableError as error:
+        if isinstance(error.__cause__, ChannelNotFoundEntity):
+            return False
+        if isinstance(error.__cause__, ChannelAccessRefused):
+            return True  # who may not ask may not declare either
+        raise
+    return True
 
 
-async def _if_allowed(
-    connection: Connection, declare: Callable[[Connection, AbstractChannel], Awaitable[None]]
-) -> None:
-    channel = await connection.channel()
+@asynccontextmanager
+async def _asked(connection: Connection, kind: str, name: str) -> AsyncIterator[AbstractChannel]:
+    async with connection.declaring() as channel:
+        try:
+            yield channel
+        except AMQPChannelError as error:
+            raise refused(kind, name, error) from error
+
+
+async def _if_allowed(declaration: Awaitable[None]) -> None:
     try:
-        await declare(connection, channel)
+        await declaration
     except BusUnreachableError as error:
         if not isinstance(error.__cause__, ChannelAccessRefused):
             raise
-    finally:
-        await connection.close_channel(channel)
-
-
-async def _declare_exchange(connection: Connection, channel: AbstractChannel, exchange: Exchange) -> None:
-    try:
-        await connection.ask(channel.exchange_declare(exchange.name, exchange_type=exchange.kind, durable=True))
-    except AMQPChannelError as error:
-        raise refused("exchange", exchange.name, error) from error
-
-
-async def _declare(connection: Connection, channel: AbstractChannel, queue: Queue | Stream) -> None:
-    try:
-        await connection.ask(channel.queue_declare(queue.name, durable=True, arguments=dict(queue.arguments)))
-    except AMQPChannelError as error:
-        raise refused("queue", queue.name, error) from error
 
 
 def refused(kind: str, name: str, error: AMQPChannelError) -> TopologyMismatchError | BusUnreachableError:

@@ -55,11 +55,7 @@ async def _ensure(connection: Connection, stream: Stream) -> bool:
     """Declare the stream where it is missing. Returns whether that was so, and then it has an entry."""
     if await exists(connection, stream.name):
         return False
-    channel = await connection.channel()
-    try:
-        await declare_stream(connection, channel, stream)
-    finally:
-        await connection.close_channel(channel)
+    await declare_stream(connection, stream)
     await _write(connection, stream)
     return True
 

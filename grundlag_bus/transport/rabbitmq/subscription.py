@@ -253,9 +253,10 @@ class RabbitSubscription:
             consumer = self._consumer = _Consumer(connection, self._receive, self._changed)
             consumer.stopping = self._stopping
         try:
-            channel = consumer.channel or await consumer.open(self._prefetch)
+            if consumer.channel is None:
+                await consumer.open(self._prefetch)
             if was_gone or not self._attached_once:
-                await declare_queue(connection, channel, self._queue)
+                await declare_queue(connection, self._queue)
             await consumer.consume(self._queue.name)
         except Exception:
             await consumer.close()
