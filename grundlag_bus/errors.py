@@ -120,8 +120,16 @@ class UnroutableError(TransportError):
     """No queue takes this message: it was not accepted by the broker."""
 
 
+class PublishForbiddenError(TransportError):
+    """The broker will never take this user's message there (no permission, no such exchange): it was not accepted."""
+
+
 class PublishRefusedError(TransportError):
-    """The broker refused the message (a nack), or its turn did not come in time: it was not accepted."""
+    """The broker refused the message (a nack): it was not accepted, and may be later."""
+
+
+class PublishExpiredError(PublishRefusedError):
+    """Nothing of the message was written by its deadline: the broker never saw it."""
 
 
 class PublishUnsureError(TransportError):

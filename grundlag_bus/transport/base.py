@@ -65,6 +65,9 @@ class Transport(Protocol):
     embedded: bool
     """Whether the bus lives and dies with this process."""
 
+    def now(self) -> float:
+        """Return Unix seconds by the transport's clock, which is the one that its deadlines are by."""
+
     async def open(self) -> None:
         """Connect and declare the exchanges and the dead queue of the topology. Idempotent.
 
@@ -77,13 +80,18 @@ class Transport(Protocol):
         Publishes that are still unconfirmed then end as PublishUnsureError.
         """
 
-    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+    async def publish(
+        self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+    ) -> None:
         """Publish durably and return when the broker has confirmed.
 
-        deadline: Unix seconds; while the connection is down, the broker blocks or the byte budget is spent, this waits
-        until then. Raises UnroutableError, PublishRefusedError (nack, or nothing written by the deadline),
-        PublishUnsureError (written, but not confirmed before the connection ended or the deadline passed),
-        TransportClosedError.
+        deadline: seconds as `now` tells them; while the connection is down, the broker blocks or the byte budget is
+        spent, this waits until then. written: called in the moment in which the message goes out, must not raise. Of a
+        cancelled publish the broker knows nothing if `written` was not called, and otherwise it may be accepted.
+
+        Raises UnroutableError, PublishForbiddenError, PublishRefusedError (nack), PublishExpiredError (nothing written
+        by the deadline), PublishUnsureError (written, but not confirmed before the connection ended or the deadline
+        passed), TransportClosedError. Suspends at least once, unless the transport is closed.
         """
 
     async def subscribe(

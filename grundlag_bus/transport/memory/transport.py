@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from grundlag_bus.errors import PublishRefusedError, TransportClosedError
+from grundlag_bus.errors import PublishExpiredError, TransportClosedError
 from grundlag_bus.transport.memory.bus import MemoryBus
 from grundlag_bus.transport.topology import Topology
 
@@ -37,6 +37,10 @@ class MemoryTransport:
         self._subscriptions: set[_Subscription] = set()
         self._open = False
 
+    def now(self) -> float:
+        """See `Transport.now`."""
+        return self._clock()
+
     async def open(self) -> None:
         """Declare the exchanges and the dead queue. A closed transport may be opened again."""
         self._bus.attach()
@@ -50,14 +54,20 @@ class MemoryTransport:
         for subscription in tuple(self._subscriptions):
             await subscription.close()
 
-    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+    async def publish(
+        self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+    ) -> None:
         """Put the message into its queues. Waits for nothing but a turn of the loop; a passed deadline refuses it."""
         if not self._open:
             raise _closed()
-        if self._clock() >= deadline:
-            raise PublishRefusedError("The deadline passed before the message was published: nothing was sent.")
-        self._bus.publish(route, message)
-        await asyncio.sleep(0)
+        try:
+            if self._clock() >= deadline:
+                raise PublishExpiredError("The deadline passed before the message was published: nothing was sent.")
+            if written is not None:
+                written()
+            self._bus.publish(route, message)
+        finally:
+            await asyncio.sleep(0)  # also on an error: who tries again at once must not hold up the loop
 
     async def subscribe(
         self,

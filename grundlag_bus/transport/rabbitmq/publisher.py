@@ -19,6 +19,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import (
+    PublishExpiredError,
     PublishRefusedError,
     PublishUnsureError,
     TransportClosedError,
@@ -45,13 +46,21 @@ _IDLE = float("inf")
 
 
 class _Publish:
-    __slots__ = ("deadline", "future", "message", "route", "size")
+    __slots__ = ("deadline", "future", "message", "route", "size", "written")
 
-    def __init__(self, future: asyncio.Future[None], route: Route, message: Message, deadline: float) -> None:
+    def __init__(
+        self,
+        future: asyncio.Future[None],
+        route: Route,
+        message: Message,
+        deadline: float,
+        written: Callable[[], None] | None,
+    ) -> None:
         self.future = future
         self.route = route
         self.message: Message | None = message
         self.deadline = deadline
+        self.written = written
         self.size = len(message.body) + _MESSAGE_OVERHEAD
 
 
@@ -94,12 +103,15 @@ class Publisher(Taker):
         """How many publishes are waiting or pending."""
         return len(self._waiting) + len(self._pending)
 
-    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+    async def publish(
+        self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+    ) -> None:
         """See `Transport.publish`."""
         if self._closed:
             raise TransportClosedError("The transport was closed: nothing was published.")
-        publish = _Publish(self._loop.create_future(), route, message, deadline)
+        publish = _Publish(self._loop.create_future(), route, message, deadline, written)
         if deadline <= time.time():
+            await asyncio.sleep(0)  # who tries again at once must not hold up the loop
             raise self._too_late()
         if self._ready and not self._waiting and self._fits(publish):
             self._write(publish)
@@ -196,6 +208,8 @@ class Publisher(Taker):
         self._used += publish.size
         publish.message = None
         wire.send(method + content)
+        if publish.written is not None:
+            publish.written()
         if wire.full:
             self._ready = False
 
@@ -272,7 +286,7 @@ class Publisher(Taker):
         if nearest < self._alarm_at:
             self._set_alarm(nearest)
 
-    def _too_late(self) -> PublishRefusedError:
+    def _too_late(self) -> PublishExpiredError:
         if self._down is not None:
             why = f"there is no connection ({self._down})"
         elif self._blocked is not None:
@@ -281,7 +295,7 @@ class Publisher(Taker):
             why = "too much before it is not confirmed"
         else:
             why = "the deadline had passed"
-        return PublishRefusedError(f"Nothing was published to {self._address} by the deadline: {why}.")
+        return PublishExpiredError(f"Nothing was published to {self._address} by the deadline: {why}.")
 
 
 def _ended(address: Address, reason: str, *, alone: bool) -> TransportError:

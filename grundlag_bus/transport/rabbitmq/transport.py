@@ -75,6 +75,10 @@ class RabbitTransport:
     def __repr__(self) -> str:
         return f"RabbitTransport({str(self.address)!r}, namespace={self.topology.namespace!r})"
 
+    def now(self) -> float:
+        """See `Transport.now`."""
+        return time.time()
+
     # --- opening and closing ------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
@@ -165,9 +169,11 @@ class RabbitTransport:
 
     # --- moving bytes -------------------------------------------------------------------------------------------------
 
-    async def publish(self, route: Route, message: Message, *, deadline: float) -> None:
+    async def publish(
+        self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+    ) -> None:
         """See `Transport.publish`."""
-        await self._open_publisher().publish(route, message, deadline=deadline)
+        await self._open_publisher().publish(route, message, deadline=deadline, written=written)
 
     async def subscribe(
         self,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
 from grundlag_bus.errors import (
+    PublishExpiredError,
     PublishRefusedError,
     PublishUnsureError,
     TransportClosedError,
@@ -49,10 +51,51 @@ async def test_a_passed_deadline_refuses_and_sends_nothing(transport: Transport,
     inbox = Inbox(ack=True)
     await peer.subscribe(peer.topology.call_queue("calendar", "main"), inbox, prefetch=1)
     route = transport.topology.call_route("calendar", "main")
-    with pytest.raises(PublishRefusedError):
-        await transport.publish(route, Message(b"late", "call"), deadline=time.time() - 1)
+    written: list[bool] = []
+    with pytest.raises(PublishExpiredError):
+        await transport.publish(
+            route, Message(b"late", "call"), deadline=transport.now() - 1, written=lambda: written.append(True)
+        )
+    assert not written
     await send(transport, b"in time")
     assert await inbox.holds(1) == [b"in time"]
+
+
+async def test_trying_again_after_a_passed_deadline_lets_others_have_their_turn(transport: Transport) -> None:
+    route, turns = transport.topology.call_route("calendar", "main"), 0
+    others_turn = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(others_turn.set_result, None)
+    while not others_turn.done():
+        turns += 1
+        assert turns < 100
+        with pytest.raises(PublishExpiredError):
+            await transport.publish(route, Message(b"late", "call"), deadline=transport.now() - 1)
+
+
+async def test_a_transport_tells_the_time_of_its_deadlines(transport: Transport) -> None:
+    assert abs(transport.now() - time.time()) < 5
+
+
+async def test_a_cancelled_publish_tells_whether_it_was_written(transport: Transport, peer: Transport) -> None:
+    inbox = Inbox(ack=True)
+    await peer.subscribe(peer.topology.call_queue("calendar", "main"), inbox, prefetch=100)
+    route = transport.topology.call_route("calendar", "main")
+    told: list[bytes] = []
+    for turns in range(8):
+        body = b"%d" % turns
+        publish = transport.publish(
+            route, Message(body, "call"), deadline=in_time(), written=partial(told.append, body)
+        )
+        task = asyncio.ensure_future(publish)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    await send(transport, b"last")
+    await eventually(lambda: b"last" in inbox.bodies)
+    assert set(inbox.bodies) <= {*told, b"last"}
+    assert b"0" not in told  # its publish never began
+    assert told
 
 
 @pytest.mark.parametrize("size", [0, 1, 200_000, 4 * 1024 * 1024 + 500])

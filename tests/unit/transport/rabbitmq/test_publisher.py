@@ -189,7 +189,7 @@ async def test_a_deadline_refuses_what_waits_and_leaves_what_is_written_unsure()
     await bench.publish(b"1", b"2" * 500, seconds=0.05)
     await bench.publish(b"3", seconds=60)
     await asyncio.sleep(0.1)
-    assert await bench.ends() == ["PublishUnsure", "PublishRefused", "open"]
+    assert await bench.ends() == ["PublishUnsure", "PublishExpired", "open"]
     assert bench.publisher.unconfirmed_bytes == 2 * (1 + _MESSAGE_OVERHEAD) or bench.written == [b"1"]
     bench.confirm(1)
     await settle()
