@@ -13,16 +13,18 @@ from grundlag_bus._version import __version__
 _PLACES = {
     "adapters": "Bus BusCaller connect",
     "errors": (
-        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerInvalidError "
-        "BusUnreachableError CallError ConfigurationError DeadlineExceededError GrundlagError InternalError "
-        "InterruptExpiredError Issue NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError "
-        "PayloadTooLargeError ProviderUnavailableError ServiceMissingError StateInvalidError ToolInputValidationError "
-        "ToolInterrupt ToolOutputValidationError TopologyMismatchError TransportClosedError"
+        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError "
+        "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallError ConfigurationError "
+        "DeadlineExceededError Defer ForbiddenError GrundlagError InternalError InterruptExpiredError Issue "
+        "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
+        "ProviderUnavailableError ServiceMissingError StateInvalidError ToolInputValidationError ToolInterrupt "
+        "ToolOutputValidationError TopologyMismatchError TransportClosedError"
     ),
     "providers.action": "Action define_action",
     "providers.as_tool": "to_tool",
     "providers.context": "ActionContext ActionResumption",
     "providers.database": "Database DatabaseService",
+    "providers.disposition": "Retry",
     "providers.local": "LocalCaller",
     "providers.provider": "Entity Event Provider",
     "providers.registry": "ProviderRegistry",

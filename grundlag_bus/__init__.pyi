@@ -9,10 +9,13 @@ from grundlag_bus.errors import ActionInputValidationError as ActionInputValidat
 from grundlag_bus.errors import ActionOutputValidationError as ActionOutputValidationError
 from grundlag_bus.errors import ActionUnknownError as ActionUnknownError
 from grundlag_bus.errors import AnswerInvalidError as AnswerInvalidError
+from grundlag_bus.errors import AttemptsExhaustedError as AttemptsExhaustedError
 from grundlag_bus.errors import BusUnreachableError as BusUnreachableError
 from grundlag_bus.errors import CallError as CallError
 from grundlag_bus.errors import ConfigurationError as ConfigurationError
 from grundlag_bus.errors import DeadlineExceededError as DeadlineExceededError
+from grundlag_bus.errors import Defer as Defer
+from grundlag_bus.errors import ForbiddenError as ForbiddenError
 from grundlag_bus.errors import GrundlagError as GrundlagError
 from grundlag_bus.errors import InternalError as InternalError
 from grundlag_bus.errors import InterruptExpiredError as InterruptExpiredError
@@ -37,6 +40,7 @@ from grundlag_bus.providers.context import ActionContext as ActionContext
 from grundlag_bus.providers.context import ActionResumption as ActionResumption
 from grundlag_bus.providers.database import Database as Database
 from grundlag_bus.providers.database import DatabaseService as DatabaseService
+from grundlag_bus.providers.disposition import Retry as Retry
 from grundlag_bus.providers.local import LocalCaller as LocalCaller
 from grundlag_bus.providers.provider import Entity as Entity
 from grundlag_bus.providers.provider import Event as Event

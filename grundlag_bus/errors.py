@@ -272,6 +272,18 @@ class OutcomeUnknownError(CallError):
     code = "outcome_unknown"
 
 
+class AttemptsExhaustedError(CallError):
+    """The call was started as often as it may be; it is among the dead letters. details: {starts, last?}."""
+
+    code = "attempts_exhausted"
+
+
+class ForbiddenError(CallError):
+    """The registry's `authorize` does not let this user call this action with this input."""
+
+    code = "forbidden"
+
+
 class StateInvalidError(CallError):
     """The state of a resumption was not sealed for this user, action, input and namespace."""
 
@@ -310,6 +322,8 @@ _PLAIN: dict[str, type[CallError]] = {
         OverloadedError,
         DeadlineExceededError,
         OutcomeUnknownError,
+        AttemptsExhaustedError,
+        ForbiddenError,
         StateInvalidError,
         InterruptExpiredError,
         NestedInterruptError,
@@ -370,3 +384,15 @@ class ToolInterrupt(BaseException):
         self.input = input
         self.answer_schema = answer_schema
         self.expires_at = expires_at
+
+
+class Defer(BaseException):
+    """Not now: start the call again after some seconds. Nothing is held meanwhile, and it costs no attempt.
+
+    state: plain JSON data, which the next start finds in `ctx.deferred`; after: seconds.
+    """
+
+    def __init__(self, state: Any = None, *, after: float) -> None:
+        super().__init__(f"start again in {after:g} s")
+        self.state = state
+        self.after = after

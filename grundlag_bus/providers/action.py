@@ -14,6 +14,7 @@ from grundlag_bus.errors import (
     AnswerInvalidError,
     ConfigurationError,
 )
+from grundlag_bus.providers.disposition import Policy, Retry
 from grundlag_bus.providers.threads import call_as_coroutine
 from grundlag_bus.schema.manifest import ActionManifest
 from grundlag_bus.schema.names import check_id
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 class Action:
     """A function of a provider that callers may run.
 
-    lane: the queue its calls wait in, apart from other lanes; reads: the item types a caller sends along, None for all;
-    idempotent: a caller may send the call again after an unsure publish; parallel_safe: an agent may run it beside
-    its neighbours.
+    lane: the queue its calls wait in, apart from other lanes; policy: how often it may be started; reads: the item
+    types a caller sends along, None for all; idempotent: a caller may send the call again after an unsure publish;
+    parallel_safe: an agent may run it beside its neighbours.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Action:
     reads: tuple[str, ...] | None = None
     idempotent: bool = False
     parallel_safe: bool = False
+    policy: Policy = field(default_factory=Policy)
     takes_context: bool = True
     is_async: bool = True
 
@@ -121,6 +123,9 @@ def define_action(  # noqa: PLR0913  what an action is made of
     description: str | None = None,
     answer: Any = None,
     lane: str = "main",
+    retry: Retry | None = None,
+    crashes: int = 3,
+    rerun: bool = True,
     reads: Sequence[str] | None = None,
     idempotent: bool = False,
     parallel_safe: bool = False,
@@ -143,6 +148,7 @@ def define_action(  # noqa: PLR0913  what an action is made of
         answer=None if answer is None else make_shape(answer, "validation", of=of),
         function=execute,
         lane=lane,
+        policy=Policy(retry, crashes, rerun),
         reads=None if reads is None else tuple(reads),
         idempotent=idempotent,
         parallel_safe=parallel_safe,

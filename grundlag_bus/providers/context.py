@@ -65,7 +65,8 @@ class ActionContext(Generic[AnswerT]):
     """What an action is given beside its input.
 
     call_id: an idempotency key, the same each time this call is started; user_id: on whose behalf, as the caller
-    claims; resumption: the answer, when the call goes on after an interrupt, else None; attempt: 1 for the first.
+    claims; resumption: the answer, when the call goes on after an interrupt, else None; deferred: the state that the
+    `Defer` before this start kept, else None; attempt: 1 for the first.
     """
 
     __slots__ = (
@@ -78,6 +79,7 @@ class ActionContext(Generic[AnswerT]):
         "action_id",
         "attempt",
         "call_id",
+        "deferred",
         "provider_id",
         "resumption",
         "services",
@@ -95,6 +97,7 @@ class ActionContext(Generic[AnswerT]):
         user_id: str | None = None,
         resumption: ActionResumption[AnswerT] | None = None,
         attempt: int = 1,
+        deferred: Any = None,
         items: list[dict[str, Any]] | None = None,
         logger: Logger | None = None,
         drain: Drain = _NO_DRAIN,
@@ -106,6 +109,7 @@ class ActionContext(Generic[AnswerT]):
         self.user_id = user_id
         self.resumption = resumption
         self.attempt = attempt
+        self.deferred = deferred
         self._deadline = deadline
         self._given_items = items
         self._items: ActionItems | None = None

@@ -19,6 +19,7 @@ from grundlag_bus.errors import (
     ActionInputValidationError,
     ActionOutputValidationError,
     CallError,
+    Defer,
     NestedInterruptError,
     NotJsonError,
     PayloadTooLargeError,
@@ -27,6 +28,19 @@ from grundlag_bus.errors import (
 from grundlag_bus.providers import failures
 from grundlag_bus.providers.context import ActionContext, Drain
 from grundlag_bus.providers.deadline import Deadline, this_task
+from grundlag_bus.providers.disposition import (
+    Again,
+    Dead,
+    Deferred,
+    Disposition,
+    End,
+    Ended,
+    Outcome,
+    Raised,
+    after_run,
+    before_start,
+    checked_pause,
+)
 from grundlag_bus.providers.interrupts import Interrupts
 from grundlag_bus.providers.sharing import Sharing
 from grundlag_bus.providers.threads import Threads
@@ -66,9 +80,10 @@ class LocalCaller:
         self._resumptions: Sharing[Reply] = Sharing()
 
     async def call(self, call: Call) -> Reply:
-        """Run one call and return how it ended. Raises nothing but CancelledError.
+        """Run one call to its end, as often as its action allows, and return how it ended.
 
-        The same answer to an interrupt, given twice at once, is one call: both callers get its reply.
+        Raises nothing but CancelledError. The same answer to an interrupt, given twice at once, is one call: both
+        callers get its reply.
         """
         if call.request.resumption is not None:
             return await self._resumptions.share(call.call_id, lambda: self._call(call))
@@ -82,8 +97,21 @@ class LocalCaller:
         """Let the threads go. A running one is not waited for."""
         self._threads.close()
 
-    async def _call(self, call: Call) -> Reply:
-        response = await self._respond(call)
+    async def run(self, call: Call, *, lost: int = 0) -> Disposition:
+        """Start a call once, if it may be started, and say what is to become of it. Raises nothing but CancelledError.
+
+        lost: how many starts of it ended with the death of their worker.
+        """
+        action = self.registry.find(call.provider_id, call.action_id)
+        if action is None:
+            return End(failures.action_unknown(call))
+        refused = before_start(call, action.policy, lost=lost)
+        if refused is not None:
+            return refused
+        return after_run(await self._outcome(action, call), call, action.policy, now=self._clock())
+
+    def reply(self, call: Call, response: Response) -> Reply:
+        """Make the reply of a call that ended here."""
         try:
             ensure_size(response.to_json())
         except PayloadTooLargeError as error:
@@ -92,30 +120,35 @@ class LocalCaller:
             response = failures.internal(call, error, [])
         return Reply(call.call_id, response, self._name, call.generation, call.attempt)
 
-    async def _respond(self, call: Call) -> Response:
-        action = self.registry.find(call.provider_id, call.action_id)
-        if action is None:
-            return failures.action_unknown(call)
+    async def _call(self, call: Call) -> Reply:
+        while True:
+            match await self.run(call):
+                case Again(call, pause):
+                    await asyncio.sleep(pause)
+                case End(response) | Dead(response):
+                    return self.reply(call, response)
+
+    async def _outcome(self, action: Action, call: Call) -> Outcome:
         left = call.deadline - self._clock()
         if left <= 0:
-            return failures.deadline_exceeded(call)
+            return Ended(failures.deadline_exceeded(call))
         deadline = Deadline(left)
         run = _Run(action, call)
         try:
             async with self.registry.opened().call_scope() as services:
-                response: Response = await self._run(run, services)
+                outcome: Outcome = Ended(await self._run(run, services))
         except KeyboardInterrupt:
             deadline.end()
             raise
         except BaseException as error:
             given_up = isinstance(error, asyncio.CancelledError) and this_task().cancelling()
             if deadline.end():
-                return failures.deadline_exceeded(call)
+                return Ended(failures.deadline_exceeded(call))
             if given_up:
                 raise
-            return self._response_to(error, run)
+            return self._outcome_of(error, run)
         # An action that swallowed the cancellation and ended all the same has ended too late.
-        return failures.deadline_exceeded(call) if deadline.end() else response
+        return Ended(failures.deadline_exceeded(call)) if deadline.end() else outcome
 
     async def _run(self, run: _Run, services: Services) -> Completed:
         action, call = run.action, run.call
@@ -134,6 +167,7 @@ class LocalCaller:
             user_id=call.user_id,
             resumption=self._interrupts.resumption(action, call),
             attempt=call.attempt,
+            deferred=call.deferred,
             items=call.request.items,
             drain=self.drain,
         )
@@ -144,29 +178,37 @@ class LocalCaller:
         run.stage = _Stage.CLOSING
         return completed
 
-    def _response_to(self, error: BaseException, run: _Run) -> Response:  # noqa: PLR0911  one response for each way to end
+    def _outcome_of(self, error: BaseException, run: _Run) -> Outcome:
         """Say what an error means, by who can have raised it at this stage."""
         action, call, items = run.action, run.call, run.emitted
         match run.stage, error:
             case _Stage.CHECKING, CallError():
-                return failures.refused(error)
+                return Ended(failures.refused(error))
+            case _Stage.RUNNING, ToolInterrupt() | Defer():
+                return self._outcome_of_signal(error, run)
             case _Stage.RUNNING, ActionFailed():
-                return failures.told_by_action(call, error, items)
+                return Raised(error, failures.told_by_action(call, error, items))
             case _Stage.RUNNING, NotJsonError():  # from `items.emit`
-                return failures.output_refused(call, ActionOutputValidationError(action.id, [error.issue]), items)
-            case _Stage.RUNNING, ToolInterrupt():
-                try:
-                    return self._interrupts.response(action, call, error, items)
-                except NestedInterruptError as nested:
-                    return failures.refused(nested, items)
-                except NotJsonError as not_json:
-                    invalid = ActionOutputValidationError(action.id, [not_json.issue])
-                    return failures.output_refused(call, invalid, items)
-                except TypeError as undeclared:
-                    return failures.internal(call, undeclared, items)
+                return Ended(
+                    failures.output_refused(call, ActionOutputValidationError(action.id, [error.issue]), items)
+                )
             case _Stage.FINISHING, ActionOutputValidationError():
-                return failures.output_refused(call, error, items)
-        return failures.internal(call, error, items)
+                return Ended(failures.output_refused(call, error, items))
+        return Raised(error, failures.internal(call, error, items))
+
+    def _outcome_of_signal(self, signal: ToolInterrupt | Defer, run: _Run) -> Outcome:
+        action, call, items = run.action, run.call, run.emitted
+        try:
+            if isinstance(signal, Defer):
+                return Deferred(plain(signal.state, at=("deferred",)), checked_pause(signal.after))
+            return Ended(self._interrupts.response(action, call, signal, items))
+        except NestedInterruptError as nested:
+            return Ended(failures.refused(nested, items))
+        except NotJsonError as not_json:
+            invalid = ActionOutputValidationError(action.id, [not_json.issue])
+            return Ended(failures.output_refused(call, invalid, items))
+        except TypeError as misused:
+            return Ended(failures.internal(call, misused, items))
 
 
 class _Stage(Enum):

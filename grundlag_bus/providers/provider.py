@@ -17,6 +17,8 @@ from grundlag_bus.schema.shape import Shape, make_shape
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from grundlag_bus.providers.disposition import Retry
+
 DefinedT = TypeVar("DefinedT", "Action", "Entity", "Event")
 
 
@@ -86,6 +88,9 @@ class Provider:
         name: str,
         answer: Any = None,
         lane: str = "main",
+        retry: Retry | None = None,
+        crashes: int = 3,
+        rerun: bool = True,
         reads: Sequence[str] | None = None,
         idempotent: bool = False,
         parallel_safe: bool = False,
@@ -109,6 +114,9 @@ class Provider:
                     answer=answer,
                     execute=function,
                     lane=lane,
+                    retry=retry,
+                    crashes=crashes,
+                    rerun=rerun,
                     reads=reads,
                     idempotent=idempotent,
                     parallel_safe=parallel_safe,

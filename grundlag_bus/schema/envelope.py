@@ -4,7 +4,8 @@ Field names are snake_case here and camelCase in JSON; names inside a user's dat
 seconds here and RFC 3339 in UTC in JSON. Unknown fields are ignored, so that a rolling deploy tolerates newer peers;
 another `v` is refused.
 
-    call     { v, callId, generation, attempt, providerId, actionId, lane, userId?, sentAt, deadline, request }
+    call     { v, callId, generation, attempt, providerId, actionId, lane, userId?, sentAt, deadline, deferred?,
+               request }
     request  { input, resumption?, items? }
     reply    { v, callId, generation, attempt, worker, response }
     response { status: completed | interrupted | failed, ... }
@@ -66,7 +67,9 @@ class Request:
 class Call:
     """One call of an action. `deadline` and `sent_at` are Unix seconds.
 
-    idempotent: whether its caller may send it again after an unsure publish; it does not travel.
+    generation: counts the times that it was sent on its way, attempt: those after an exception; deferred: the state
+    that its last `Defer` kept; idempotent: whether its caller may send it again after an unsure publish; it does not
+    travel.
     """
 
     call_id: str
@@ -79,6 +82,7 @@ class Call:
     sent_at: float = 0.0
     generation: int = 1
     attempt: int = 1
+    deferred: Any = None
     idempotent: bool = False
 
 
@@ -207,6 +211,8 @@ def encode_call(call: Call) -> bytes:
         data["userId"] = call.user_id
     data["sentAt"] = instant_to_json(call.sent_at)
     data["deadline"] = instant_to_json(call.deadline)
+    if call.deferred is not None:
+        data["deferred"] = call.deferred
     data["request"] = call.request.to_json()
     return orjson.dumps(data)
 
@@ -226,6 +232,7 @@ def decode_call(body: bytes) -> Call:
             sent_at=_instant(data, "sentAt"),
             generation=_count(data, "generation"),
             attempt=_count(data, "attempt"),
+            deferred=data.get("deferred"),
         )
     except KeyError as error:
         raise EnvelopeError(f"the call envelope lacks {error.args[0]!r}") from error

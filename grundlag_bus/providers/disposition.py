@@ -1,0 +1,217 @@
+"""What becomes of a call: decided here, in pure functions, and carried out by whoever holds it.
+
+Before a start, by the count of starts that ended with their worker's death (`lost`):
+
+    lost   rerun    crashes          -> disposition
+    0      any      any              -> None: start it
+    > 0    False    any              -> End(outcome_unknown)
+    >= n   True     n starts         -> Dead(attempts_exhausted)
+    < n    True     n starts         -> None: start it
+
+After a run:
+
+    outcome   policy and deadline                        -> disposition
+    Ended     any                                        -> End(response)
+    Raised    no retry, or not for this exception        -> End(response)
+    Raised    last attempt                               -> Dead(attempts_exhausted, with the last response)
+    Raised    the pause reaches past the deadline        -> End(response)
+    Raised    else                                       -> Again(generation + 1, attempt + 1, after the pause)
+    Deferred  the pause reaches past the deadline        -> End(deadline_exceeded)
+    Deferred  else                                       -> Again(generation + 1, same attempt, its state)
+
+Whoever carries it out replies first and settles last: End: reply, settle. Dead: dead-letter, reply, settle. Again:
+publish the next generation, settle.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from grundlag_bus.errors import ConfigurationError
+from grundlag_bus.schema.envelope import Call, Failed, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST_PAUSE = 2**20 - 1
+"""Seconds: what the delay ladder holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Start an action again when it raises certain exceptions.
+
+    on: the exceptions; attempts: starts in all; backoff: seconds before the second start, doubled before each further
+    one, or the pauses one by one, of which the last is repeated. Raises ConfigurationError.
+    """
+
+    on: type[Exception] | tuple[type[Exception], ...]
+    attempts: int = 3
+    backoff: float | Sequence[float] = 1.0
+
+    def __post_init__(self) -> None:
+        kinds: tuple[Any, ...] = self.on if isinstance(self.on, tuple) else (self.on,)
+        if not kinds or not all(inspect.isclass(kind) and issubclass(kind, Exception) for kind in kinds):
+            raise ConfigurationError(f"Retry(on={self.on!r}) names no exception classes: give one, or a tuple of them.")
+        if self.attempts < 1:
+            raise ConfigurationError(f"Retry(attempts={self.attempts}) starts nothing: give at least 1.")
+        pauses = [self.backoff] if isinstance(self.backoff, int | float) else list(self.backoff)
+        if not pauses or not all(0 <= pause <= LONGEST_PAUSE for pause in pauses):
+            raise ConfigurationError(
+                f"Retry(backoff={self.backoff!r}) is no pause: give seconds from 0 to {LONGEST_PAUSE}, or several."
+            )
+
+    def pause(self, attempt: int) -> float:
+        """Return the seconds after the attempt of this number (from 1) failed."""
+        if isinstance(self.backoff, int | float):
+            return min(self.backoff * 2.0 ** min(attempt - 1, 30), LONGEST_PAUSE)
+        return self.backoff[min(attempt, len(self.backoff)) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What an action allows to be done with its calls.
+
+    retry: for exceptions, None for never; crashes: starts that may end with their worker's death; rerun: whether it may
+    be started again after such a death at all.
+    """
+
+    retry: Retry | None = None
+    crashes: int = 3
+    rerun: bool = True
+
+    def __post_init__(self) -> None:
+        if self.crashes < 1:
+            raise ConfigurationError(f"crashes={self.crashes} starts nothing: give at least 1.")
+
+
+# --- outcomes of one run ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The call has its response."""
+
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The action raised; `response` is what that means if it is not started again."""
+
+    error: BaseException
+    response: Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The action wants to be started again in `after` seconds, with `state`."""
+
+    state: Any
+    after: float
+
+
+Outcome = Ended | Raised | Deferred
+
+
+# --- dispositions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Reply, then settle."""
+
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Publish `call`, the next generation, to arrive after `pause` seconds; then settle."""
+
+    call: Call
+    pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Dead-letter, reply, then settle."""
+
+    response: Failed
+
+
+Disposition = End | Again | Dead
+
+
+def before_start(call: Call, policy: Policy, *, lost: int) -> Disposition | None:
+    """Decide whether a call may be started; None says yes. lost: how many starts of it ended with their worker."""
+    if lost == 0:
+        return None
+    what = f"The call of {call.provider_id}.{call.action_id}"
+    if not policy.rerun:
+        return End(
+            Failed(
+                "outcome_unknown",
+                f"{what} may have run: its worker died, and the action is declared rerun=False.",
+                {"published": True},
+            )
+        )
+    if lost < policy.crashes:
+        return None
+    return Dead(
+        Failed(
+            "attempts_exhausted",
+            f"{what} was started {lost} times and each time its worker died: it is among the dead letters.",
+            {"starts": lost},
+        )
+    )
+
+
+def after_run(outcome: Outcome, call: Call, policy: Policy, *, now: float) -> Disposition:
+    """Decide what follows a run that ended at `now` (Unix seconds)."""
+    match outcome:
+        case Ended(response):
+            return End(response)
+        case Deferred(state, after):
+            if not now + after < call.deadline:
+                return End(
+                    Failed(
+                        "deadline_exceeded",
+                        f"{call.provider_id}.{call.action_id} deferred the call for {after:g} s, which is past its "
+                        "deadline: give it a longer timeout.",
+                        {"published": True},
+                    )
+                )
+            return Again(replace(call, generation=call.generation + 1, deferred=state), after)
+        case Raised(error, response):
+            return _after_exception(error, response, call, policy.retry, now)
+
+
+def _after_exception(
+    error: BaseException, response: Failed, call: Call, retry: Retry | None, now: float
+) -> Disposition:
+    if retry is None or retry.attempts == 1 or not isinstance(error, retry.on):
+        return End(response)
+    if call.attempt >= retry.attempts:
+        last = {"code": response.code, "message": response.message, "details": response.details}
+        return Dead(
+            Failed(
+                "attempts_exhausted",
+                f"{call.provider_id}.{call.action_id} failed {call.attempt} times, at last with: {response.message}",
+                {"starts": call.attempt, "last": last},
+                items=response.items,
+            )
+        )
+    pause = retry.pause(call.attempt)
+    if not now + pause < call.deadline:
+        return End(response)
+    return Again(replace(call, generation=call.generation + 1, attempt=call.attempt + 1), pause)
+
+
+def checked_pause(seconds: Any) -> float:
+    """Return the seconds that an action wants to wait. Raises TypeError when nothing can wait for so long."""
+    if not (isinstance(seconds, int | float) and math.isfinite(seconds) and 0 <= seconds <= LONGEST_PAUSE):
+        raise TypeError(f"Defer(after={seconds!r}) is no pause: give seconds from 0 to {LONGEST_PAUSE}")
+    return float(seconds)

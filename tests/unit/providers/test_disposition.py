@@ -1,0 +1,198 @@
+"""What becomes of a call, as a table and as properties that hold for all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grundlag_bus import Call, Completed, ConfigurationError, Failed, Request, Retry
+from grundlag_bus.providers.disposition import (
+    LONGEST_PAUSE,
+    Again,
+    Dead,
+    Deferred,
+    End,
+    Ended,
+    Outcome,
+    Policy,
+    Raised,
+    after_run,
+    before_start,
+    checked_pause,
+)
+
+NOW = 1_000_000.0
+FAILED = Failed("internal", "It broke.", {"type": "ValueError"})
+
+
+def call(*, attempt: int = 1, generation: int = 1, left: float = 300.0) -> Call:
+    return Call("c", "demo", "add", Request({}), NOW + left, generation=generation, attempt=attempt)
+
+
+def retrying(attempts: int = 3, backoff: Any = 1.0) -> Policy:
+    return Policy(Retry(on=ValueError, attempts=attempts, backoff=backoff))
+
+
+def raised(error: BaseException | None = None) -> Raised:
+    return Raised(error or ValueError(), FAILED)
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_no_worker_lost_is_started() -> None:
+    assert before_start(call(), Policy(rerun=False, crashes=1), lost=0) is None
+
+
+def test_a_call_is_started_as_often_as_it_may_crash() -> None:
+    assert [before_start(call(), Policy(crashes=3), lost=lost) is None for lost in range(5)] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_call_that_crashed_too_often_is_a_dead_letter_with_the_count() -> None:
+    disposition = before_start(call(), Policy(crashes=3), lost=3)
+    assert isinstance(disposition, Dead)
+    assert (disposition.response.code, disposition.response.details) == ("attempts_exhausted", {"starts": 3})
+
+
+def test_what_must_not_run_twice_ends_as_unknown_after_a_crash() -> None:
+    disposition = before_start(call(), Policy(rerun=False), lost=1)
+    assert isinstance(disposition, End)
+    assert isinstance(disposition.response, Failed)
+    assert disposition.response.code == "outcome_unknown"
+
+
+def test_a_response_ends_the_call() -> None:
+    assert after_run(Ended(Completed(1)), call(), retrying(), now=NOW) == End(Completed(1))
+
+
+def test_an_exception_ends_the_call_where_nothing_is_declared_for_it() -> None:
+    assert after_run(raised(), call(), Policy(), now=NOW) == End(FAILED)
+    assert after_run(raised(KeyError()), call(), retrying(), now=NOW) == End(FAILED)
+
+
+def test_a_declared_exception_starts_the_next_generation_after_doubling_pauses() -> None:
+    pauses = []
+    waiting = call()
+    while isinstance(disposition := after_run(raised(), waiting, retrying(4, 1.5), now=NOW), Again):
+        assert disposition.call.generation == waiting.generation + 1
+        assert disposition.call.attempt == waiting.attempt + 1
+        pauses.append(disposition.pause)
+        waiting = disposition.call
+    assert pauses == [1.5, 3.0, 6.0]
+
+
+def test_the_last_attempt_is_a_dead_letter_that_tells_what_happened_last() -> None:
+    disposition = after_run(raised(), call(attempt=3), retrying(3), now=NOW)
+    assert isinstance(disposition, Dead)
+    assert disposition.response.details == {
+        "starts": 3,
+        "last": {"code": "internal", "message": "It broke.", "details": {"type": "ValueError"}},
+    }
+
+
+def test_pauses_may_be_told_one_by_one_and_the_last_is_repeated() -> None:
+    retry = Retry(on=ValueError, attempts=9, backoff=[1, 5, 60])
+    assert [retry.pause(attempt) for attempt in range(1, 6)] == [1, 5, 60, 60, 60]
+
+
+def test_a_pause_past_the_deadline_ends_the_call_with_what_it_has() -> None:
+    assert after_run(raised(), call(left=5), retrying(3, 5.0), now=NOW) == End(FAILED)
+
+
+def test_a_deferred_call_keeps_its_attempt_and_its_state() -> None:
+    disposition = after_run(Deferred({"page": 2}, 30.0), call(attempt=2), Policy(), now=NOW)
+    assert isinstance(disposition, Again)
+    again = disposition.call
+    assert (again.generation, again.attempt, again.deferred, disposition.pause) == (2, 2, {"page": 2}, 30.0)
+
+
+def test_a_call_that_defers_past_its_deadline_fails_at_once() -> None:
+    disposition = after_run(Deferred(None, 300.0), call(left=300), Policy(), now=NOW)
+    assert isinstance(disposition, End)
+    assert isinstance(disposition.response, Failed)
+    assert disposition.response.code == "deadline_exceeded"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"on": ()},
+        {"on": "ValueError"},
+        {"on": BaseException},
+        {"on": ValueError, "attempts": 0},
+        {"on": ValueError, "backoff": -1},
+        {"on": ValueError, "backoff": []},
+        {"on": ValueError, "backoff": LONGEST_PAUSE + 1},
+    ],
+)
+def test_a_retry_that_cannot_be_is_refused_when_it_is_declared(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        Retry(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), LONGEST_PAUSE + 1, "3", None])
+def test_what_is_no_pause_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        checked_pause(wrong)
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+policies = st.builds(
+    Policy,
+    retry=st.none() | st.builds(Retry, on=st.just(ValueError), attempts=st.integers(1, 50), backoff=st.floats(0, 1e5)),
+    crashes=st.integers(1, 50),
+    rerun=st.booleans(),
+)
+outcomes = st.one_of(
+    st.just(Ended(Completed(None))),
+    st.sampled_from([raised(), raised(KeyError())]),
+    st.builds(Deferred, st.none() | st.integers(), st.floats(0, LONGEST_PAUSE)),
+)
+calls = st.builds(
+    call, attempt=st.integers(1, 60), generation=st.integers(1, 1000), left=st.floats(-100, 2 * LONGEST_PAUSE)
+)
+
+
+@given(outcomes, calls, policies)
+def test_a_call_is_never_lost(outcome: Outcome, waiting: Call, policy: Policy) -> None:
+    """Each disposition either carries a response for the caller, or the call itself, unchanged in what it asks."""
+    match after_run(outcome, waiting, policy, now=NOW):
+        case End(response) | Dead(response):
+            assert response is not None
+        case Again(again, pause):
+            asked = (again.call_id, again.provider_id, again.action_id, again.request, again.deadline, again.lane)
+            assert asked == ("c", "demo", "add", waiting.request, waiting.deadline, "main")
+            assert again.generation == waiting.generation + 1
+            assert NOW + pause < waiting.deadline
+            assert 0 <= pause <= LONGEST_PAUSE
+
+
+@given(outcomes, calls, policies)
+def test_the_same_always_decides_the_same(outcome: Outcome, waiting: Call, policy: Policy) -> None:
+    assert after_run(outcome, waiting, policy, now=NOW) == after_run(outcome, waiting, policy, now=NOW)
+
+
+@given(policies)
+def test_a_call_that_always_raises_ends_after_its_attempts(policy: Policy) -> None:
+    waiting, starts = call(left=float(LONGEST_PAUSE) * 100), 1
+    while isinstance(disposition := after_run(raised(), waiting, policy, now=NOW), Again):
+        waiting, starts = disposition.call, starts + 1
+    assert starts == (policy.retry.attempts if policy.retry else 1)
+
+
+@given(policies)
+def test_a_call_that_always_kills_its_worker_ends_after_its_crashes(policy: Policy) -> None:
+    starts = 0
+    while before_start(call(), policy, lost=starts) is None:
+        starts += 1
+    assert starts == (policy.crashes if policy.rerun else 1)
