@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, c
 from sqlalchemy.pool import NullPool
 
 from grundlag_bus.errors import ConfigurationError, DatabaseError, ServicesClosedError
+from grundlag_bus.providers.opening import Opening
 from grundlag_bus.schema.names import check_id
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class DatabaseService:
 
     def __init__(self, url_for: Callable[[str], str | URL]) -> None:
         self._url_for = url_for
-        self._opened: dict[str, tuple[Database, asyncio.Task[DatabaseInstance]]] = {}
+        self._opened: dict[str, tuple[Database, Opening[DatabaseInstance]]] = {}
         self._closed = False
 
     @classmethod
@@ -101,27 +102,24 @@ class DatabaseService:
 
     async def get_instance(self, database: Database) -> DatabaseInstance:
         """Give an open, migrated database. Raises DatabaseError; whoever asks next tries again."""
+        too_late = f"The database {database.id!r} was asked for after its DatabaseService was closed: ask before that."
         if self._closed:
-            raise ServicesClosedError(
-                f"The database {database.id!r} was asked for after its DatabaseService was closed: ask before that."
-            )
+            raise ServicesClosedError(too_late)
         known, opening = self._opened.get(database.id, (database, None))
         if known != database:
             raise ConfigurationError(f"Two different databases have the id {database.id!r}: rename one of them.")
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
-            opening = asyncio.create_task(self._open(database), name=f"database {database.id}")
+        if opening is None or opening.failed:
+            opening = Opening(self._open(database), what=f"database {database.id}", too_late=too_late)
             self._opened[database.id] = (database, opening)
-        return await asyncio.shield(opening)
+        return await opening.wait()
 
     async def close(self) -> None:
-        """Close every database that was opened."""
+        """Close every database that was opened; whoever waits for one gets ServicesClosedError."""
         self._closed = True
         openings = [opening for _, opening in self._opened.values()]
         self._opened.clear()
-        for opening in openings:
-            opening.cancel()
-        instances = await asyncio.gather(*openings, return_exceptions=True)
-        engines = [instance.engine for instance in instances if isinstance(instance, DatabaseInstance)]
+        instances = [await opening.close() for opening in openings]
+        engines = [instance.engine for instance in instances if instance is not None]
         for failed in await asyncio.gather(*(engine.dispose() for engine in engines), return_exceptions=True):
             if isinstance(failed, BaseException):
                 raise failed

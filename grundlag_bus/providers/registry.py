@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from typing import TYPE_CHECKING, Self
 
 from grundlag_bus.errors import ConfigurationError
@@ -10,7 +11,7 @@ from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.providers.seal import SealKeys
 from grundlag_bus.providers.services import OpenServices, ServiceRegistry
 from grundlag_bus.schema.manifest import Manifest, build_manifest
-from grundlag_bus.tools import Tool, to_tools
+from grundlag_bus.tools import JoiningCaller, Tool, to_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,8 @@ class ProviderRegistry:
     way round.
 
     As an async context manager it opens its services and closes them; it may be opened again, and several times at
-    once. Outside `async with`, services open on first use and stay open with the process.
+    once. Outside `async with`, services open on first use and stay open with the process. Those that live as long as
+    the worker see the context variables of whoever opened the registry, or else of whoever made it: never a call's.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class ProviderRegistry:
         self.revision = revision
         self.shared_keys = keys is not None
         self._keys = keys
+        self._variables = contextvars.copy_context()
         self._opened: OpenServices | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._users = 0
@@ -92,17 +95,20 @@ class ProviderRegistry:
 
     async def to_tools(self) -> dict[str, Tool]:
         """Make a tool of every action, keyed by function name; calls run in this process."""
-        return to_tools(self.manifest(), LocalCaller(self))
+        return to_tools(self.manifest(), JoiningCaller(LocalCaller(self)))
 
     def opened(self) -> OpenServices:
         """Return the services, opened now if they are not."""
+        return self._open(self._variables)
+
+    def _open(self, variables: contextvars.Context) -> OpenServices:
         loop = asyncio.get_running_loop()
         if self._opened is None or self._loop is not loop:
-            self._opened, self._loop = self.services.open(), loop
+            self._opened, self._loop = self.services.open(variables), loop
         return self._opened
 
     async def __aenter__(self) -> Self:
-        self.opened()
+        self._open(contextvars.copy_context())
         self._users += 1
         return self
 

@@ -2,8 +2,8 @@
 
 - `ServiceRegistry` holds recipes, `OpenServices` the instances of one worker, `Services` is what one call sees.
 - A worker-scoped service lives in a task of its own: its recipe enters and leaves in one task (task groups and cancel
-  scopes need that), sees the context variables of the worker and not of the call that happened to ask first, and is
-  not cancelled with that call.
+  scopes need that), sees the context variables that `ServiceRegistry.open` was given and not those of the call that
+  happened to ask first, and is not cancelled with that call.
 - A call-scoped service opens and closes in the call, so that context variables it sets are seen by the action.
 - An instance is closed before those that it was made from: in the reverse of the order in which they became ready.
 """
@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from grundlag_bus.errors import ConfigurationError, ServiceMissingError, ServicesClosedError
+from grundlag_bus.logs import get_logger
+from grundlag_bus.providers.closing import attempt, raise_failures
 from grundlag_bus.providers.recipes import Recipe, leave, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Mapping
 
     from grundlag_bus.providers.recipes import Closer, ServiceRecipe, ServiceScope
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_LOGGER = get_logger("grundlag_bus.providers")
 
 
 class ServiceRegistry:
@@ -47,24 +48,44 @@ class ServiceRegistry:
             raise ConfigurationError(f"The service {name_of(kind)} has the scope {scope!r}: use 'worker' or 'call'.")
         self._recipes[kind] = Recipe.read(kind, recipe, scope)
 
-    def open(self) -> OpenServices:
-        """Give the instances of one worker: an async context manager that closes what was opened meanwhile."""
-        return OpenServices(self._recipes)
+    def open(self, variables: contextvars.Context | None = None) -> OpenServices:
+        """Give the instances of one worker: an async context manager that closes what was opened meanwhile.
+
+        variables: the context variables that worker-scoped services see; None for those of whoever opens them here.
+        """
+        return OpenServices(self._recipes, variables)
 
 
 class _Opening:
     """One attempt to open a service.
 
-    ready: done once the instance is there or the attempt was given up, or the recipe's error; asks: the openings that
-    it waits for or waited for.
+    ready: done once the instance is there, or the attempt failed or was given up; error: why it failed, which is no
+    exception of `ready` since nobody may be left to look at it; asks: the openings that it waits for or waited for.
     """
 
-    __slots__ = ("asks", "kind", "ready")
+    __slots__ = ("asks", "error", "kind", "ready", "waiting")
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.error: BaseException | None = None
         self.asks: list[_Opening] = []
+        self.waiting = 0
+
+    async def wait(self, asker: _Opening | None) -> None:
+        """Wait until it is ready, on behalf of `asker`. Raises its error."""
+        _wait_for(self, asker)
+        self.waiting += 1
+        try:
+            await asyncio.shield(self.ready)
+        finally:
+            self.waiting -= 1
+        if self.error is not None:
+            raise self.error
+
+    def fail(self, error: BaseException) -> None:
+        self.error = error
+        self.ready.set_result(None)
 
     def path_to(self, target: _Opening) -> list[type]:
         """Follow what unfinished openings wait for from here to `target`; nothing when no way leads there."""
@@ -85,15 +106,17 @@ class _Living(_Opening):
         super().__init__(recipe.kind)
         self._closing = asyncio.Event()
         live = self._live(recipe, opened)
-        self._task = asyncio.create_task(live, name=f"service {name_of(recipe.kind)}", context=opened.context.copy())
+        self._task = asyncio.create_task(live, name=f"service {name_of(recipe.kind)}", context=opened.variables.copy())
 
     async def _live(self, recipe: Recipe, opened: OpenServices) -> None:
         try:
             instance, closer = await recipe.open(Services(opened, asker=self))
         except asyncio.CancelledError:
-            self.ready.set_exception(_too_late(self.kind))
-        except BaseException as error:  # noqa: BLE001  raised by every `get` that waits for it
-            self.ready.set_exception(error)
+            self.fail(_too_late(self.kind))
+        except BaseException as error:
+            if not self.waiting:
+                _LOGGER.warning("opening_failed", what=f"service {name_of(self.kind)}", exc_info=error)
+            self.fail(error)
         else:
             opened.instances[self.kind] = instance
             opened.living.append(self)
@@ -114,17 +137,17 @@ class _Living(_Opening):
         self._task.cancel()
         await asyncio.wait([self._task])
         if not self.ready.done():  # its task had not begun
-            self.ready.set_exception(_too_late(self.kind))
+            self.fail(_too_late(self.kind))
 
 
 class OpenServices:
     """The services of one worker, each opened at its first `get`; use it as an async context manager."""
 
-    def __init__(self, recipes: Mapping[type, Recipe]) -> None:
+    def __init__(self, recipes: Mapping[type, Recipe], variables: contextvars.Context | None = None) -> None:
         self.recipes = recipes
         self.instances: dict[type, Any] = {}
         self.living: list[_Living] = []
-        self.context = contextvars.copy_context()
+        self.variables = contextvars.copy_context() if variables is None else variables
         self.closed = False
         self._openings: dict[type, _Living] = {}
 
@@ -143,19 +166,18 @@ class OpenServices:
         self.closed = True
         self.instances.clear()
         unfinished = [opening for opening in self._openings.values() if not opening.ready.done()]
-        errors = [await _attempt(opening.kind, opening.close()) for opening in unfinished]
+        found = [await attempt(opening.kind, opening.close()) for opening in unfinished]
         while self.living:
             living = self.living.pop()
-            errors.append(await _attempt(living.kind, living.close()))
-        _raise_closing_errors(errors, error)
+            found.append(await attempt(living.kind, living.close()))
+        raise_failures(found, error)
 
     async def open_once(self, recipe: Recipe, asker: _Opening | None) -> None:
         """Open a worker-scoped service, or wait for who opens it."""
         opening = self._openings.get(recipe.kind)
         if opening is None or opening.ready.done():  # done without an instance: that attempt failed
             opening = self._openings[recipe.kind] = _Living(recipe, self)
-        _wait_for(opening, asker)
-        await asyncio.shield(opening.ready)
+        await opening.wait(asker)
 
 
 class CallScope:
@@ -178,23 +200,21 @@ class CallScope:
         self.instances.clear()
         if self._closers:
             closers = reversed(self._closers)
-            errors = [await _attempt(kind, leave(closer, error)) for kind, closer in closers]
-            _raise_closing_errors(errors, error)
+            found = [await attempt(kind, leave(closer, error)) for kind, closer in closers]
+            raise_failures(found, error)
 
     async def open_once(self, recipe: Recipe, asker: _Opening | None) -> None:
         """Open a call-scoped service here, or wait for the part of the call that opens it."""
         opening = self._openings.get(recipe.kind)
         if opening is not None:
-            _wait_for(opening, asker)
-            await asyncio.shield(opening.ready)
+            await opening.wait(asker)
             return
         opening = self._openings[recipe.kind] = _Opening(recipe.kind)
         _wait_for(opening, asker)
         try:
             instance, closer = await recipe.open(Services(self.opened, self, asker=opening))
         except Exception as error:
-            opening.ready.set_exception(error)
-            opening.ready.exception()  # marks it as seen: it is raised here
+            opening.fail(error)
             raise
         else:
             if self.closed:  # the call ended while a part of it that nobody awaits was opening this
@@ -259,30 +279,6 @@ def _wait_for(opening: _Opening, asker: _Opening | None) -> None:
         names = " -> ".join(name_of(kind) for kind in (asker.kind, *circle))
         raise ConfigurationError(f"Services ask for each other in a circle, {names}: let one of them not ask.")
     asker.asks.append(opening)
-
-
-async def _attempt(kind: type, closing: Awaitable[object]) -> BaseException | None:
-    """Await one service's closing and give its own error, so that the next one is closed in any case."""
-    try:
-        await closing
-    except BaseException as error:  # noqa: BLE001  raised by the caller, after all the others are closed
-        error.add_note(f"while closing the service {name_of(kind)}")
-        return error
-    return None
-
-
-def _raise_closing_errors(found: list[BaseException | None], pending: BaseException | None) -> None:
-    """Raise what closing services raised; an error or a cancellation that is already on its way goes first."""
-    errors = [error for error in found if error is not None]
-    for error in errors:
-        if not isinstance(error, Exception):  # a cancellation that came while closing
-            raise error
-    if pending is None and len(errors) == 1:
-        raise errors[0]
-    if pending is None and errors:
-        raise BaseExceptionGroup("Several services failed to close", errors)
-    for error in errors:
-        _log.error("A service failed to close after an error of its call", exc_info=error)
 
 
 def _too_late(kind: type) -> ServicesClosedError:

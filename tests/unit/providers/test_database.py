@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from grundlag_bus.errors import ConfigurationError, DatabaseError, ServicesClosedError
 from grundlag_bus.providers.database import Database, DatabaseInstance, DatabaseService
+from tests.support.eventually import eventually
 from tests.support.postgres import PASSWORD, PostgresServer
 
 metadata = MetaData()
@@ -235,6 +237,33 @@ async def test_a_closed_service_opens_nothing(url: str) -> None:
         pass
     with pytest.raises(ServicesClosedError, match="'calendar' was asked for after its DatabaseService was closed"):
         await service.get_instance(CALENDAR)
+
+
+async def test_who_waits_for_a_database_when_its_service_closes_is_told_so(url: str) -> None:
+    async with DatabaseService(lambda _: url) as service:
+        asked = asyncio.create_task(service.get_instance(CALENDAR))
+        await asyncio.sleep(0)
+    with pytest.raises(ServicesClosedError, match="'calendar' was asked for after its DatabaseService was closed"):
+        await asked
+
+
+async def test_a_failure_that_nobody_waits_for_any_more_is_logged_and_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    errors: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(told))
+    async with DatabaseService(lambda _: f"sqlite+aiosqlite:///{tmp_path}/missing/calendar.sqlite") as service:
+        asked = asyncio.create_task(service.get_instance(CALENDAR))
+        await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        await eventually(lambda: caplog.records)
+    del asked
+    gc.collect()
+    await asyncio.sleep(0)
+    assert errors == []
+    assert caplog.messages == ["opening_failed what='database calendar'"]
 
 
 async def test_cancelling_who_asked_first_does_not_cancel_the_opening_for_others(scripts: Path, url: str) -> None:

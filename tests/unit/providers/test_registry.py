@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from contextvars import ContextVar
 
 import pytest
 from pydantic import BaseModel
@@ -103,6 +105,29 @@ async def test_services_open_on_first_use_where_nobody_opens_the_registry() -> N
     async with registry:  # who opens it closes what was open
         pass
     assert counts.closed == 1
+
+
+request_id: ContextVar[str] = ContextVar("request_id", default="none")
+
+
+@pytest.mark.parametrize(("opens", "seen"), [(False, "of whoever made it"), (True, "of whoever opened it")])
+async def test_no_service_of_the_worker_sees_the_context_variables_of_the_first_call(opens: bool, seen: str) -> None:
+    told: list[str] = []
+
+    def make() -> Database:
+        told.append(request_id.get())
+        return Database()
+
+    services = ServiceRegistry()
+    services.register(Database, make)
+    request_id.set("of whoever made it")
+    registry = ProviderRegistry([provider], services=services)
+    tools = await registry.to_tools()
+    request_id.set("of whoever opened it")
+    async with registry if opens else nullcontext():
+        request_id.set("of the first call")
+        await tools["notesLook"].execute({})
+    assert told == [seen]
 
 
 def test_a_registry_serves_one_loop_after_another() -> None:

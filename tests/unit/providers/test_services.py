@@ -1,5 +1,6 @@
 import asyncio
 import contextvars
+import gc
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Generator
@@ -11,6 +12,7 @@ import pytest
 
 from grundlag_bus.errors import ConfigurationError, GrundlagError, ServiceMissingError, ServicesClosedError
 from grundlag_bus.providers.services import ServiceRegistry, Services
+from tests.support.eventually import eventually
 
 
 class Clock:
@@ -266,6 +268,7 @@ async def test_an_error_of_closing_is_logged_and_does_not_hide_the_error_of_the_
     with pytest.raises(ValueError, match="of the call"):
         await fail_in_a_call(registry)
     assert "while closing" in caplog.text
+    assert caplog.messages == ["service_closing_failed service='Session'"]
 
 
 async def test_a_cancellation_while_closing_closes_the_others_and_goes_on() -> None:
@@ -627,6 +630,54 @@ async def test_a_worker_scoped_service_does_not_see_the_context_variables_of_who
         request_id.set("of one call")
         await services.get(Clock)
     assert seen == ["none"]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_an_opening_that_nobody_waits_for_any_more_leaves_a_line_in_the_log_where_it_failed(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, errors = asyncio.Event(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(told))
+
+    async def recipe() -> Clock:
+        await gate.wait()
+        if fails:
+            raise ConnectionError("too late")
+        return Clock()
+
+    registry = ServiceRegistry()
+    registry.register(Clock, recipe)
+    async with registry.open() as opened, opened.call_scope() as services:
+        asked = asyncio.create_task(services.get(Clock))
+        await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        if fails:
+            gate.set()
+            await eventually(lambda: caplog.records)
+    del asked, services, opened
+    gc.collect()
+    await asyncio.sleep(0)
+    assert errors == []
+    assert [record.getMessage() for record in caplog.records] == ["opening_failed what='service Clock'"] * fails
+
+
+async def test_a_worker_scoped_service_sees_the_context_variables_it_is_opened_with() -> None:
+    seen: list[str] = []
+    request_id.set("of the worker")
+    variables = contextvars.copy_context()
+    request_id.set("of one call")
+
+    async def recipe() -> Clock:
+        seen.append(request_id.get())
+        return Clock()
+
+    registry = ServiceRegistry()
+    registry.register(Clock, recipe)
+    async with registry.open(variables) as opened, opened.call_scope() as services:
+        await services.get(Clock)
+    assert seen == ["of the worker"]
 
 
 async def test_an_action_sees_the_context_variables_that_a_call_scoped_service_sets() -> None:
