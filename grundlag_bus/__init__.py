@@ -14,11 +14,12 @@ _PLACES = {
     "adapters": "Bus BusCaller connect",
     "errors": (
         "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError "
-        "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallError ConfigurationError "
-        "DeadlineExceededError Defer ForbiddenError GrundlagError InternalError InterruptExpiredError Issue "
-        "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
-        "ProviderUnavailableError ServiceMissingError StateInvalidError ToolInputValidationError ToolInterrupt "
-        "ToolOutputValidationError TopologyMismatchError TransportClosedError"
+        "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallError CallIdReusedError "
+        "ConfigurationError DeadlineExceededError Defer ForbiddenError GrundlagError InternalError "
+        "InterruptExpiredError Issue NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError "
+        "PayloadTooLargeError ProviderUnavailableError ServiceMissingError StateInvalidError "
+        "ToolInputValidationError ToolInterrupt ToolOutputValidationError TopologyMismatchError "
+        "TransportClosedError"
     ),
     "providers.action": "Action define_action",
     "providers.as_tool": "to_tool",

@@ -12,6 +12,7 @@ from grundlag_bus.errors import AnswerInvalidError as AnswerInvalidError
 from grundlag_bus.errors import AttemptsExhaustedError as AttemptsExhaustedError
 from grundlag_bus.errors import BusUnreachableError as BusUnreachableError
 from grundlag_bus.errors import CallError as CallError
+from grundlag_bus.errors import CallIdReusedError as CallIdReusedError
 from grundlag_bus.errors import ConfigurationError as ConfigurationError
 from grundlag_bus.errors import DeadlineExceededError as DeadlineExceededError
 from grundlag_bus.errors import Defer as Defer

@@ -284,6 +284,12 @@ class ForbiddenError(CallError):
     code = "forbidden"
 
 
+class CallIdReusedError(CallError):
+    """A call of this id and with other content is running; nothing of it is told."""
+
+    code = "call_id_reused"
+
+
 class StateInvalidError(CallError):
     """The state of a resumption was not sealed for this user, action, input and namespace."""
 
@@ -324,6 +330,7 @@ _PLAIN: dict[str, type[CallError]] = {
         OutcomeUnknownError,
         AttemptsExhaustedError,
         ForbiddenError,
+        CallIdReusedError,
         StateInvalidError,
         InterruptExpiredError,
         NestedInterruptError,

@@ -9,9 +9,9 @@ from grundlag_bus.adapters.bus_caller import BusCaller
 from grundlag_bus.errors import ActionUnknownError, CallError, ConfigurationError
 from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.providers.registry import ProviderRegistry
-from grundlag_bus.schema.envelope import Failed, Reply, new_call_id
+from grundlag_bus.schema.envelope import Call, Failed, Reply, new_call_id
 from grundlag_bus.schema.manifest import Manifest, build_manifest, current
-from grundlag_bus.tools import Caller, RemoteAction, Tool, ToolContext, to_tools
+from grundlag_bus.tools import Caller, JoiningCaller, RemoteAction, Tool, ToolContext, to_tools
 from grundlag_bus.transport import MemoryTransport, Topology, Transport, named_bus
 
 if TYPE_CHECKING:
@@ -53,21 +53,33 @@ class Bus(ABC):
     async def call(self, function_name: str, input: Any, context: ToolContext | None = None) -> Reply:  # noqa: A002  the wire's word
         """Call an action by its function name and return the reply, whatever it is.
 
-        The manifest is read once, and again when it does not know the name. Raises TransportError alone.
+        The manifest is read once, and again when the call does not fit it. Raises TransportError.
         """
-        found = None if self._manifest is None else self._manifest.find_function(function_name)
-        found = found or (await self.manifest()).find_function(function_name)
+        context = context or ToolContext()
         try:
-            if found is None:
-                raise ActionUnknownError(
-                    f"Nobody announced a function {function_name!r}: list what there is with `grundlag-bus tools`."
-                )
-            provider, action = found
-            remote, context = RemoteAction(provider.id, action, self.caller), context or ToolContext()
-            call = remote.call(input, context)
-        except CallError as error:
-            return Reply(new_call_id(), Failed(error.code, error.message, error.details, error.retryable), "caller")
+            remote, call = self._prepared(self._manifest or await self.manifest(), function_name, input, context)
+        except CallError:
+            try:  # what was announced may have changed since it was read
+                remote, call = self._prepared(await self.manifest(), function_name, input, context)
+            except CallError as error:
+                return Reply(new_call_id(), Failed(error.code, error.message, error.details, error.retryable), "caller")
         return await remote.send(call, context)
+
+    def _prepared(
+        self,
+        manifest: Manifest,
+        function_name: str,
+        input: Any,  # noqa: A002  the wire's word
+        context: ToolContext,
+    ) -> tuple[RemoteAction, Call]:
+        found = manifest.find_function(function_name)
+        if found is None:
+            raise ActionUnknownError(
+                f"Nobody announced a function {function_name!r}: list what there is with `grundlag-bus tools`."
+            )
+        provider, action = found
+        remote = RemoteAction(provider.id, action, self.caller)
+        return remote, remote.call(input, context)
 
 
 class RegistryBus(Bus):
@@ -77,10 +89,12 @@ class RegistryBus(Bus):
         super().__init__()
         self._registry = registry
         self._local = LocalCaller(registry, namespace=namespace)
-        self.caller = self._local
+        self._local.close()
+        self.caller = JoiningCaller(self._local)
 
     async def __aenter__(self) -> Self:
         await self._registry.__aenter__()
+        self._local.open()
         return self
 
     async def __aexit__(
@@ -102,10 +116,14 @@ class TransportBus(Bus):
         super().__init__()
         self.transport = transport
         self._bus_caller = BusCaller(transport)
-        self.caller = self._bus_caller
+        self.caller = JoiningCaller(self._bus_caller, clock=transport.now)
 
     async def __aenter__(self) -> Self:
-        await self._bus_caller.open()
+        try:
+            await self._bus_caller.open()
+        except BaseException:
+            await self.transport.close()
+            raise
         return self
 
     async def __aexit__(

@@ -1,35 +1,34 @@
 """Calls over a transport: request and reply, multiplexed over one mailbox.
 
 Rules:
-- Each call ends exactly once: by its reply, by a refused publish, or by its deadline. What ends it first pops it.
+- Each call ends exactly once: by its reply, by a refused publish, by its deadline or with the bus. What ends it first
+  takes it out of the waiting ones.
+- Whether a call can have run is known by whether it was written: what was never written did not run.
 - A reply that nothing waits for is counted and dropped.
-- The same call id, called twice at once, is one call: both callers get its reply. A resumption's id is derived, so
-  that this happens to it; it is sent for as long as one of its callers waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import (
     EnvelopeError,
     PayloadTooLargeError,
-    PublishRefusedError,
+    PublishExpiredError,
+    PublishForbiddenError,
     PublishUnsureError,
     TransportClosedError,
+    TransportError,
     UnroutableError,
 )
 from grundlag_bus.logs import get_logger
-from grundlag_bus.providers.sharing import Sharing
 from grundlag_bus.schema.codec import MAX_BYTES, ensure_size
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_reply, encode_call, new_call_id
+from grundlag_bus.tools.endings import deadline_exceeded, ended_here, outcome_unknown
 from grundlag_bus.transport.base import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
 
 REPLY_PREFETCH = 1000
@@ -43,178 +42,198 @@ class BusCaller:
     late_replies: how many replies came that nothing waited for.
     """
 
-    def __init__(self, transport: Transport, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, transport: Transport) -> None:
         self.late_replies = 0
         self._transport = transport
-        self._clock = clock
         self._mailbox = new_call_id()
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, list[_Waiting]] = {}
         self._repeats: set[asyncio.Task[None]] = set()
-        self._resumptions: Sharing[Reply] = Sharing()
         self._subscription: Subscription | None = None
+        self._opening = asyncio.Lock()
 
     @property
     def in_flight(self) -> int:
         """How many calls wait for their end."""
-        return len(self._waiting)
+        return sum(len(waiting) for waiting in self._waiting.values())
 
     async def open(self) -> None:
         """Open the transport and the mailbox. Idempotent. Raises as `Transport.open` does."""
-        if self._subscription is None:
-            await self._transport.open()
-            queue = self._transport.topology.mailbox(self._mailbox)
-            self._subscription = await self._transport.subscribe(
-                queue, self._receive, prefetch=REPLY_PREFETCH, renewed=self._mailbox_renewed
-            )
+        async with self._opening:
+            if self._subscription is None:
+                await self._transport.open()
+                queue = self._transport.topology.mailbox(self._mailbox)
+                self._subscription = await self._transport.subscribe(
+                    queue, self._receive, prefetch=REPLY_PREFETCH, renewed=self._mailbox_renewed
+                )
 
     async def close(self) -> None:
-        """End what still waits as `outcome_unknown`, and close the mailbox last. Idempotent."""
+        """End what still waits, and close the mailbox last. Idempotent."""
         repeats = list(self._repeats)
         for repeat in repeats:
             repeat.cancel()
         await asyncio.gather(*repeats, return_exceptions=True)
-        for call_id, waiting in list(self._waiting.items()):
-            self._end(call_id, _unknown(waiting.call, "the bus was closed by its caller", published=waiting.published))
+        for waiting in self._all_waiting():
+            if waiting.published is False:
+                self._end(waiting, Failed("cancelled", "The call was not sent: its caller closed the bus before."))
+            else:
+                told = "its caller closed the bus"
+                self._end(waiting, outcome_unknown(waiting.call, told, published=waiting.published))
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
             await subscription.close()
 
     async def call(self, call: Call) -> Reply:
-        """Publish the call and return its reply. Raises nothing but CancelledError, which gives the call up here."""
+        """Publish the call and return its reply. Cancelling this gives the call up here, and not at its worker.
+
+        Raises TransportClosedError while the bus is not open.
+        """
         if self._subscription is None:
             raise TransportClosedError("The bus is not open: call tools inside `async with connect(...) as bus`.")
-        if call.request.resumption is not None:
-            return await self._resumptions.share(call.call_id, lambda: self._call(call))
-        return await self._call(call)
-
-    async def _call(self, call: Call) -> Reply:
-        waiting = self._waiting.get(call.call_id)
-        if waiting is not None:
-            return await asyncio.shield(waiting.reply)
         body = encode_call(call)
         if len(body) > MAX_BYTES:  # the limit is the request's, which is a little smaller than its envelope
             try:
                 ensure_size(call.request.to_json())
             except PayloadTooLargeError as error:
-                return _by_caller(call, Failed(error.code, error.message, error.details))
+                return ended_here(call, Failed(error.code, error.message, error.details))
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(call.deadline - self._clock(), self._expire, call.call_id)
         waiting = _Waiting(call, body, loop.create_future())
-        self._waiting[call.call_id] = waiting
+        timer = loop.call_later(call.deadline - self._transport.now(), self._expire, waiting)
+        self._waiting.setdefault(call.call_id, []).append(waiting)
         try:
-            await self._publish(waiting)
-            return await asyncio.shield(waiting.reply)
+            await self._first_publish(waiting)
+            return await waiting.reply
         finally:
             timer.cancel()
-            if self._waiting.get(call.call_id) is waiting:  # it was given up
-                self._end(call.call_id, _unknown(call, "its caller gave it up", published=waiting.published))
+            self._forget(waiting)
+
+    async def _first_publish(self, waiting: _Waiting) -> None:
+        """Publish in the caller's own task: another one for each call would cost more than the call's other parts."""
+        waiting.publishing = asyncio.current_task()
+        try:
+            await self._publish(waiting)
+        except asyncio.CancelledError:
+            if not waiting.stopped or (waiting.publishing is not None and waiting.publishing.uncancel() > 0):
+                raise
+        finally:
+            waiting.publishing = None
 
     async def _publish(self, waiting: _Waiting) -> None:
         """Publish until the broker has the call, or end it."""
         call = waiting.call
-        topology = self._transport.topology
-        route = topology.call_route(call.provider_id, call.lane)
+        route = self._transport.topology.call_route(call.provider_id, call.lane)
         message = Message(waiting.body, "call", correlation_id=call.call_id, reply_to=self._mailbox)
         while not waiting.reply.done():
             try:
-                waiting.published = waiting.published or None
-                await self._transport.publish(route, message, deadline=call.deadline)
-                waiting.published = True
-            except UnroutableError:
-                waiting.published = waiting.published or False
-                self._end(
-                    call.call_id,
-                    Failed(
-                        "provider_unavailable",
-                        f"No worker of provider {call.provider_id!r} (lane {call.lane!r}) has ever started in "
-                        f"namespace {topology.namespace!r}: start one with `grundlag-bus worker`.",
-                        retryable=True,
-                    ),
-                )
-            except PublishRefusedError as error:
-                self._end(call.call_id, self._refused(call, error))
-            except PublishUnsureError as error:
-                if call.idempotent and self._clock() < call.deadline:
+                await self._transport.publish(route, message, deadline=call.deadline, written=waiting.was_written)
+            except TransportError as error:
+                ending = self._ending(error, waiting)
+                if ending is None:
                     continue
-                self._end(call.call_id, _unknown(call, str(error), published=None))
-            except TransportClosedError as error:
-                self._end(call.call_id, _unknown(call, str(error), published=waiting.published))
+                self._end(waiting, ending)
+            else:
+                waiting.published = True
             return
 
-    def _repeat(self, waiting: _Waiting) -> None:
-        repeat = asyncio.get_running_loop().create_task(self._publish(waiting))
-        self._repeats.add(repeat)
-        repeat.add_done_callback(self._repeats.discard)
-
-    def _refused(self, call: Call, error: PublishRefusedError) -> Failed:
-        if self._clock() >= call.deadline:
-            return _expired(call, published=False)
+    def _ending(self, error: TransportError, waiting: _Waiting) -> Failed | None:  # noqa: PLR0911  one for each error
+        """Say how a call ends whose publish failed; None: it is to be published again."""
+        call = waiting.call
+        match error:
+            case UnroutableError():
+                return Failed(
+                    "provider_unavailable",
+                    f"No worker of provider {call.provider_id!r} (lane {call.lane!r}) has ever started in namespace "
+                    f"{self._transport.topology.namespace!r}: start one with `grundlag-bus worker`.",
+                    retryable=True,
+                )
+            case PublishForbiddenError():
+                return Failed("forbidden", str(error))
+            case PublishExpiredError():
+                return deadline_exceeded(call, published=waiting.published)
+            case PublishUnsureError() if call.idempotent and self._transport.now() < call.deadline:
+                return None
+            case PublishUnsureError():
+                return outcome_unknown(call, str(error), published=None)
+            case TransportClosedError() if waiting.published is not False:
+                return outcome_unknown(call, str(error), published=waiting.published)
         return Failed("overloaded", str(error), retryable=True)
 
     def _receive(self, delivery: Delivery) -> None:
         delivery.ack()
+        message = delivery.message
         try:
-            reply = decode_reply(delivery.message.body)
+            reply = decode_reply(message.body)
         except EnvelopeError as error:
-            _LOGGER.warning("envelope_refused", reason=error.reason, correlation_id=delivery.message.correlation_id)
+            _LOGGER.warning("envelope_refused", reason=error.reason, correlation_id=message.correlation_id)
+            for waiting in tuple(self._waiting.get(message.correlation_id or "", ())):
+                told = f"its reply cannot be read ({error.reason})"
+                self._end(waiting, outcome_unknown(waiting.call, told, published=True))
             return
-        waiting = self._waiting.pop(reply.call_id, None)
-        if waiting is None or waiting.reply.done():
+        waiting_here = self._waiting.pop(reply.call_id, ())
+        if not waiting_here:
             self.late_replies += 1
             _LOGGER.debug("late_reply", call_id=reply.call_id, worker=reply.worker)
-            return
-        waiting.reply.set_result(reply)
+        for waiting in waiting_here:
+            waiting.end(reply)
 
     def _mailbox_renewed(self) -> None:
         """Send again, or give up, the calls whose replies may have been in the mailbox that is gone."""
-        for call_id, waiting in list(self._waiting.items()):
+        for waiting in self._all_waiting():
             if waiting.published is False:
                 continue
             if waiting.call.idempotent:
-                self._repeat(waiting)
+                repeat = asyncio.get_running_loop().create_task(self._publish(waiting))
+                self._repeats.add(repeat)
+                repeat.add_done_callback(self._repeats.discard)
             else:
                 told = "the mailbox for its reply was lost on the broker"
-                self._end(call_id, _unknown(waiting.call, told, published=waiting.published))
+                self._end(waiting, outcome_unknown(waiting.call, told, published=waiting.published))
 
-    def _expire(self, call_id: str) -> None:
-        waiting = self._waiting.get(call_id)
-        if waiting is not None:
-            self._end(call_id, _expired(waiting.call, published=waiting.published))
+    def _expire(self, waiting: _Waiting) -> None:
+        self._end(waiting, deadline_exceeded(waiting.call, published=waiting.published))
 
-    def _end(self, call_id: str, response: Failed) -> None:
-        waiting = self._waiting.pop(call_id, None)
-        if waiting is not None and not waiting.reply.done():
-            waiting.reply.set_result(_by_caller(waiting.call, response))
+    def _all_waiting(self) -> list[_Waiting]:
+        return [waiting for together in self._waiting.values() for waiting in together]
+
+    def _end(self, waiting: _Waiting, response: Failed) -> None:
+        self._forget(waiting)
+        waiting.stop(ended_here(waiting.call, response))
+
+    def _forget(self, waiting: _Waiting) -> None:
+        together = self._waiting.get(waiting.call.call_id)
+        if together is not None and waiting in together:
+            together.remove(waiting)
+            if not together:
+                del self._waiting[waiting.call.call_id]
 
 
 class _Waiting:
-    """A call without an end yet. published: False before it is written, None while unsure, True when confirmed."""
+    """A call without an end yet.
 
-    __slots__ = ("body", "call", "published", "reply")
+    published: False before it is written, None while unsure, True when confirmed; publishing: the task that is at it.
+    """
+
+    __slots__ = ("body", "call", "published", "publishing", "reply", "stopped")
 
     def __init__(self, call: Call, body: bytes, reply: asyncio.Future[Reply]) -> None:
         self.call = call
         self.body = body
         self.reply = reply
         self.published: bool | None = False
+        self.publishing: asyncio.Task[object] | None = None
+        self.stopped = False
 
+    def was_written(self) -> None:
+        if self.published is False:
+            self.published = None
 
-def _by_caller(call: Call, response: Failed) -> Reply:
-    return Reply(call.call_id, response, "caller", call.generation, call.attempt)
+    def end(self, reply: Reply) -> None:
+        """Take the reply; a publish that is not confirmed yet will be in a moment."""
+        if not self.reply.done():
+            self.reply.set_result(reply)
 
-
-def _expired(call: Call, *, published: bool | None) -> Failed:
-    return Failed(
-        "deadline_exceeded",
-        f"The call of {call.provider_id}.{call.action_id} did not end before its deadline: give it a longer timeout, "
-        "or see whether a worker of the provider runs.",
-        {"published": published},
-    )
-
-
-def _unknown(call: Call, told: str, *, published: bool | None) -> Failed:
-    return Failed(
-        "outcome_unknown",
-        f"The call of {call.provider_id}.{call.action_id} may have run: {told}.",
-        {"published": published},
-    )
+    def stop(self, reply: Reply) -> None:
+        """Take the reply, and publish no longer: nobody knows when that would end."""
+        self.end(reply)
+        if self.publishing is not None and self.publishing is not asyncio.current_task():
+            self.stopped = True
+            self.publishing.cancel()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.providers.provider import Provider
 from grundlag_bus.providers.registry import ProviderRegistry
-from grundlag_bus.tools import Tool, to_tools
+from grundlag_bus.tools import JoiningCaller, Tool, to_tools
 
 if TYPE_CHECKING:
     from grundlag_bus.providers.action import Action
@@ -20,5 +20,5 @@ def to_tool(action: Action, services: ServiceRegistry | None = None) -> Tool:
     provider = Provider("local", name="Local")
     provider.actions.register(action)
     registry = ProviderRegistry([provider], services=services)
-    (tool,) = to_tools(registry.manifest(), LocalCaller(registry)).values()
+    (tool,) = to_tools(registry.manifest(), JoiningCaller(LocalCaller(registry))).values()
     return replace(tool, id=action.id)

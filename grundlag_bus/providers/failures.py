@@ -58,13 +58,5 @@ def action_unknown(call: Call) -> Failed:
     )
 
 
-def deadline_exceeded(call: Call) -> Failed:
-    return Failed(
-        "deadline_exceeded",
-        f"The call of {call.provider_id}.{call.action_id} did not end before its deadline: give it a longer timeout.",
-        {"published": True},
-    )
-
-
 def _fields(call: Call) -> dict[str, Any]:
     return {"provider": call.provider_id, "action": call.action_id, "call_id": call.call_id}

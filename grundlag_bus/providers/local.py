@@ -24,6 +24,7 @@ from grundlag_bus.errors import (
     NotJsonError,
     PayloadTooLargeError,
     ToolInterrupt,
+    TransportClosedError,
 )
 from grundlag_bus.providers import failures
 from grundlag_bus.providers.context import ActionContext, Drain
@@ -42,10 +43,10 @@ from grundlag_bus.providers.disposition import (
     checked_pause,
 )
 from grundlag_bus.providers.interrupts import Interrupts
-from grundlag_bus.providers.sharing import Sharing
 from grundlag_bus.providers.threads import Threads
 from grundlag_bus.schema.codec import ensure_size, plain
 from grundlag_bus.schema.envelope import Call, Completed, Reply, Response
+from grundlag_bus.tools.endings import deadline_exceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,31 +78,40 @@ class LocalCaller:
         self._clock = clock
         self._interrupts = Interrupts(registry, namespace, clock)
         self._threads = Threads(threads)
-        self._resumptions: Sharing[Reply] = Sharing()
+        self._closed = False
 
     async def call(self, call: Call) -> Reply:
         """Run one call to its end, as often as its action allows, and return how it ended.
 
-        Raises nothing but CancelledError. The same answer to an interrupt, given twice at once, is one call: both
-        callers get its reply.
+        Raises nothing but CancelledError, and TransportClosedError after `close`.
         """
-        if call.request.resumption is not None:
-            return await self._resumptions.share(call.call_id, lambda: self._call(call))
-        return await self._call(call)
+        while True:
+            match await self.run(call):
+                case Again(call, pause):
+                    await asyncio.sleep(pause)
+                case End(response) | Dead(response):
+                    return self.reply(call, response)
 
     async def ended(self, call_id: str) -> None:
         """Wait until nothing works on the call any more: a thread may outlive its call's deadline."""
         await self._threads.ended(call_id)
 
     def close(self) -> None:
-        """Let the threads go. A running one is not waited for."""
+        """Let the threads go, and run no more calls. A running thread is not waited for."""
+        self._closed = True
         self._threads.close()
+
+    def open(self) -> None:
+        """Run calls again after `close`."""
+        self._closed = False
 
     async def run(self, call: Call, *, lost: int = 0) -> Disposition:
         """Start a call once, if it may be started, and say what is to become of it. Raises nothing but CancelledError.
 
         lost: how many starts of it ended with the death of their worker.
         """
+        if self._closed:
+            raise TransportClosedError("The bus is closed: call tools inside `async with connect(...) as bus`.")
         action = self.registry.find(call.provider_id, call.action_id)
         if action is None:
             return End(failures.action_unknown(call))
@@ -120,18 +130,10 @@ class LocalCaller:
             response = failures.internal(call, error, [])
         return Reply(call.call_id, response, self._name, call.generation, call.attempt)
 
-    async def _call(self, call: Call) -> Reply:
-        while True:
-            match await self.run(call):
-                case Again(call, pause):
-                    await asyncio.sleep(pause)
-                case End(response) | Dead(response):
-                    return self.reply(call, response)
-
     async def _outcome(self, action: Action, call: Call) -> Outcome:
         left = call.deadline - self._clock()
         if left <= 0:
-            return Ended(failures.deadline_exceeded(call))
+            return Ended(deadline_exceeded(call, published=False))
         deadline = Deadline(left)
         run = _Run(action, call)
         try:
@@ -143,20 +145,22 @@ class LocalCaller:
         except BaseException as error:
             given_up = isinstance(error, asyncio.CancelledError) and this_task().cancelling()
             if deadline.end():
-                return Ended(failures.deadline_exceeded(call))
+                return Ended(deadline_exceeded(call, published=True))
             if given_up:
                 raise
             return self._outcome_of(error, run)
         # An action that swallowed the cancellation and ended all the same has ended too late.
-        return Ended(failures.deadline_exceeded(call)) if deadline.end() else outcome
+        return Ended(deadline_exceeded(call, published=True)) if deadline.end() else outcome
 
     async def _run(self, run: _Run, services: Services) -> Completed:
         action, call = run.action, run.call
-        ensure_size(call.request.to_json())
         try:
+            # Depth first: what is too deep cannot be measured. The copies keep an action's hands off its caller's data.
             data = plain(call.request.input)
+            items = plain(call.request.items, at=("items",))
         except NotJsonError as error:
             raise ActionInputValidationError(action.id, [error.issue]) from error
+        ensure_size(call.request.to_json())
         value = action.parse(data)
         run.context = context = ActionContext(
             services=services,
@@ -168,7 +172,7 @@ class LocalCaller:
             resumption=self._interrupts.resumption(action, call),
             attempt=call.attempt,
             deferred=call.deferred,
-            items=call.request.items,
+            items=items,
             drain=self.drain,
         )
         run.stage = _Stage.RUNNING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from grundlag_bus.logs import get_logger
@@ -29,7 +28,7 @@ async def announce(transport: Transport, registry: ProviderRegistry) -> None:
         if newest is not None and newest.revision > ours.revision:
             _LOGGER.warning("older_revision", provider=provider.id, ours=ours.revision, announced=newest.revision)
         elif newest is None or newest.encode() != ours.encode():
-            deadline = time.time() + PUBLISH_WITHIN
+            deadline = transport.now() + PUBLISH_WITHIN
             await transport.publish(stream.route, Message(ours.encode(), "manifest"), deadline=deadline)
 
 
@@ -40,5 +39,5 @@ async def retire(transport: Transport, provider_id: str) -> bool:
     if newest is None:
         return False
     gone = Announcement(provider_id=provider_id, revision=newest.revision, retired=True)
-    await transport.publish(stream.route, Message(gone.encode(), "manifest"), deadline=time.time() + PUBLISH_WITHIN)
+    await transport.publish(stream.route, Message(gone.encode(), "manifest"), deadline=transport.now() + PUBLISH_WITHIN)
     return True

@@ -16,31 +16,29 @@ import asyncio
 import contextvars
 import os
 import socket
-import time
+from functools import partial
 from typing import TYPE_CHECKING
 
-from grundlag_bus.errors import (
-    ConfigurationError,
-    EnvelopeError,
-    PublishRefusedError,
-    PublishUnsureError,
-    TransportClosedError,
-    UnroutableError,
-)
+from grundlag_bus.errors import ConfigurationError, EnvelopeError
 from grundlag_bus.logs import get_logger
+from grundlag_bus.providers import failures
 from grundlag_bus.providers.local import LocalCaller
-from grundlag_bus.schema.envelope import Call, decode_call, encode_reply, new_call_id
+from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply, new_call_id
 from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.announce import announce
+from grundlag_bus.workers.confirmed import Fate, publish_confirmed
+from grundlag_bus.workers.run import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
 
 REPLY_WITHIN = 60.0
 """Seconds that a finished call's reply is tried for, at least."""
 STOP_WITHIN = 5.0
-"""Seconds that calls get to end once they are cancelled, at least."""
+"""Seconds that calls get to end once they are cancelled."""
 
 _LOGGER = get_logger("grundlag_bus.workers")
 
@@ -75,7 +73,8 @@ class Worker:
             registry, namespace=transport.topology.namespace, name=self.name, threads=concurrency * max(queues, 1)
         )
         self._subscriptions: list[Subscription] = []
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Run] = {}
+        self._serving: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
 
@@ -93,6 +92,7 @@ class Worker:
         self._context = contextvars.copy_context()
         self._aborted.clear()
         self._local.drain.begun = False
+        self._local.open()
         async with self._registry:
             try:
                 await self._transport.open()
@@ -102,8 +102,10 @@ class Worker:
                 await self._aborted.wait()
             finally:
                 self.started.clear()
-                await self._drain()
-                self._local.close()
+                try:
+                    await self._drain()
+                finally:
+                    self._local.close()
 
     async def abort(self) -> None:
         """Stop as if the process were killed: running actions are cancelled, nothing is replied, all is given back."""
@@ -117,50 +119,61 @@ class Worker:
         for provider in self._registry.providers.values():
             for lane in provider.lanes:
                 queue = topology.call_queue(provider.id, lane)
-                subscription = await self._transport.subscribe(queue, self._receive, prefetch=self._concurrency)
+                receive = partial(self._receive, provider.id, lane)
+                subscription = await self._transport.subscribe(queue, receive, prefetch=self._concurrency)
                 self._subscriptions.append(subscription)
 
     async def _drain(self) -> None:
         self._local.drain.begun = True
         try:
             await asyncio.gather(*(subscription.stop() for subscription in self._subscriptions))
-            if self._runs and not self._aborted.is_set():
-                await asyncio.wait([run.serving for run in self._runs.values()], timeout=self._grace)
+            if self._serving and not self._aborted.is_set():
+                await asyncio.wait(self._serving, timeout=self._grace)
         finally:
-            unfinished = list(self._runs.values())
-            for run in unfinished:
-                run.serving.cancel()
-            if unfinished:
-                await asyncio.wait([run.serving for run in unfinished], timeout=max(self._grace, STOP_WITHIN))
-            await self._close_subscriptions()
+            try:
+                for run in self._runs.values():
+                    run.stop()
+                if self._serving:
+                    await asyncio.wait(self._serving, timeout=STOP_WITHIN)
+            finally:
+                await self._close_subscriptions()
 
     async def _close_subscriptions(self) -> None:
         subscriptions, self._subscriptions = self._subscriptions, []
         await asyncio.gather(*(subscription.close() for subscription in subscriptions))
 
-    def _receive(self, delivery: Delivery) -> None:
+    # --- a delivery's way ---------------------------------------------------------------------------------------------
+
+    def _receive(self, provider_id: str, lane: str, delivery: Delivery) -> None:
         try:
-            call = decode_call(delivery.message.body)
+            call = _decoded(delivery.message.body, provider_id, lane)
         except EnvelopeError as error:
             _LOGGER.warning("envelope_refused", reason=error.reason, worker=self.name)
             delivery.reject()
             return
         running = self._runs.get(call.call_id)
-        if running is not None:
+        if running is None:
+            run = self._runs[call.call_id] = Run(call, delivery)
+            self._start(run, self._serve(run))
+        elif running.is_of(call):
             running.adopt(delivery)
-            return
-        run = _Run(delivery)
-        self._runs[call.call_id] = run
-        # Under the worker's context variables: a transport in memory calls here under those of whoever published.
-        loop = asyncio.get_running_loop()
-        run.serving = loop.create_task(self._serve(call, run), context=self._context.copy())
+        else:
+            run = Run(call, delivery)
+            self._start(run, self._refuse(run))
 
-    async def _serve(self, call: Call, run: _Run) -> None:
+    def _start(self, run: Run, work: Coroutine[None, None, None]) -> None:
+        # Under the worker's context variables: a transport in memory calls here under those of whoever published.
+        run.serving = asyncio.get_running_loop().create_task(work, context=self._context.copy())
+        self._serving.add(run.serving)
+        run.serving.add_done_callback(self._serving.discard)
+
+    async def _serve(self, run: Run) -> None:
+        call = run.call
         try:
-            body = encode_reply(await self._local.call(call))
-            await self._reply(call, run, body)
+            body = encode_reply(await self._outcome(run))
+            await self._reply(run, body)
             await self._local.ended(call.call_id)
-            await self._reply(call, run, body)  # to who asked meanwhile
+            await self._reply(run, body)  # to who asked meanwhile
             run.ack()
         except asyncio.CancelledError:
             run.nack()
@@ -172,66 +185,50 @@ class Worker:
         finally:
             del self._runs[call.call_id]
 
-    async def _reply(self, call: Call, run: _Run, body: bytes) -> None:
-        """Publish until confirmed. A mailbox that is gone, and a caller that waits no longer, end it as well."""
-        give_up = max(call.deadline, time.time() + REPLY_WITHIN)
+    async def _outcome(self, run: Run) -> Reply:
+        try:
+            return await self._local.call(run.call)
+        except asyncio.CancelledError as error:
+            if run.stopping:
+                raise
+            # The action cancelled its own asyncio task. Given back, the call would do so again at once.
+            run.serving.uncancel()
+            return self._local.reply(run.call, failures.internal(run.call, error, []))
+
+    async def _refuse(self, run: Run) -> None:
+        call = run.call
+        response = Failed("call_id_reused", f"Another call with the id {call.call_id} is running: give each its own.")
+        try:
+            await self._reply(run, encode_reply(Reply(call.call_id, response, self.name)))
+            run.ack()
+        except asyncio.CancelledError:
+            run.nack()
+            raise
+
+    async def _reply(self, run: Run, body: bytes) -> None:
+        """Publish the reply to all who wait for it.
+
+        A mailbox that is gone or forbidden, and a caller that waits no longer, end it as well as a confirm.
+        """
+        call = run.call
+        until = max(call.deadline, self._transport.now() + REPLY_WITHIN)
+        message = Message(body, "reply", correlation_id=call.call_id)
         while mailbox := run.next_mailbox():
-            message = Message(body, "reply", correlation_id=call.call_id)
             route = self._transport.topology.reply_route(mailbox)
-            while True:
-                try:
-                    await self._transport.publish(route, message, deadline=give_up)
-                    break
-                except UnroutableError:
-                    _LOGGER.info("mailbox_gone", call_id=call.call_id, mailbox=mailbox)
-                    break
-                except (PublishUnsureError, PublishRefusedError) as error:
-                    if time.time() >= give_up:
-                        _LOGGER.warning("reply_given_up", call_id=call.call_id, reason=str(error))
-                        break
-                except TransportClosedError:
-                    run.nack()
-                    return
+            fate = await publish_confirmed(self._transport, route, message, until=until)
+            if fate is Fate.CLOSED:
+                run.nack()
+            elif fate is not Fate.CONFIRMED:
+                _LOGGER.warning("reply_not_taken", call_id=call.call_id, mailbox=mailbox, reason=fate.name.lower())
 
 
-class _Run:
-    """A call that runs here, with every delivery of it that is to be settled when it ends."""
+def _decoded(body: bytes, provider_id: str, lane: str) -> Call:
+    """Read a call that came through the queue of a provider's lane. Raises EnvelopeError.
 
-    __slots__ = ("_deliveries", "_mailboxes", "serving")
-
-    serving: asyncio.Task[None]
-
-    def __init__(self, delivery: Delivery) -> None:
-        self._deliveries: list[Delivery] = []
-        self._mailboxes: dict[str, None] = {}
-        self.adopt(delivery)
-
-    def adopt(self, delivery: Delivery) -> None:
-        self._deliveries.append(delivery)
-        if delivery.message.reply_to is not None:
-            self._mailboxes[delivery.message.reply_to] = None
-
-    def next_mailbox(self) -> str | None:
-        """Take one of those who wait for the reply: each once, and again when the call came again since."""
-        mailbox = next(iter(self._mailboxes), None)
-        if mailbox is not None:
-            del self._mailboxes[mailbox]
-        return mailbox
-
-    def mute(self) -> None:
-        """Let the call end without a reply, and without settling anything."""
-        self._deliveries.clear()
-        self._mailboxes.clear()
-        self.serving.cancel()
-
-    def ack(self) -> None:
-        for delivery in self._deliveries:
-            delivery.ack()
-
-    def nack(self) -> None:
-        for delivery in self._deliveries:
-            delivery.nack()
-
-    def reject(self) -> None:
-        for delivery in self._deliveries:
-            delivery.reject()
+    Who may publish to a queue is the broker's permission: an envelope must not lead past it.
+    """
+    call = decode_call(body)
+    if (call.provider_id, call.lane) != (provider_id, lane):
+        named = f"provider {call.provider_id!r}, lane {call.lane!r}"
+        raise EnvelopeError(f"it names {named} and came through the queue of {provider_id!r}, {lane!r}")
+    return call

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from grundlag_bus import MemoryTransport, SealKeys, ToolContext, ToolInterrupt, Transport, Worker, connect
+from grundlag_bus.adapters.bus import TransportBus
 from grundlag_bus.transport import named_bus
 from tests.support.contract_registry import make_registry, variable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from grundlag_bus import Bus, Tool
+    from grundlag_bus import Bus, BusCaller, Tool
     from grundlag_bus.schema.manifest import Manifest
 
 HOSTS = ("in-process", "memory", "rabbitmq")
@@ -84,6 +85,12 @@ class Host:
         with pytest.raises(ToolInterrupt) as raised:
             await self.execute(action_id, input, context)
         return raised.value
+
+    @property
+    def bus_caller(self) -> BusCaller:
+        """The caller whose mailbox gets the replies, of a host that is a bus."""
+        assert isinstance(self.bus, TransportBus)
+        return self.bus._bus_caller
 
     async def tools_of(self, manifest: Manifest) -> dict[str, Tool]:
         return await self.bus.to_tools(manifest)

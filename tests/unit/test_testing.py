@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from grundlag_bus import (
     ActionContext,
     ActionInputValidationError,
-    BusCaller,
     Provider,
     ProviderRegistry,
     ServiceMissingError,
@@ -103,7 +102,8 @@ async def test_a_memory_bus_serves_a_registry_and_leaves_nothing_behind() -> Non
             {"version": 7},
             None,
         ]
-        assert isinstance(bus.caller, BusCaller)
+        assert bus.transport is not None
+        assert bus.transport.embedded
     assert not asyncio.all_tasks() - {asyncio.current_task()}
 
 

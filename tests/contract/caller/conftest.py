@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from grundlag_bus import BusCaller
 from tests.support.contract_registry import seen
 from tests.support.hosts import HOSTS, Host, open_host
 from tests.support.namespaces import delete_namespaces, fresh_namespace
@@ -34,7 +33,6 @@ async def host(request: pytest.FixtureRequest) -> AsyncIterator[Host]:
     async with open_host(kind, namespace, address) as opened:
         yield opened
         seen.reset()
-        caller = opened.bus.caller
-        if isinstance(caller, BusCaller):
-            assert caller.in_flight == 0, "a call is waiting that nobody awaits"
+        if kind != "in-process":
+            assert opened.bus_caller.in_flight == 0, "a call is waiting that nobody awaits"
     assert not asyncio.all_tasks() - {asyncio.current_task()}, "something is pending after close"

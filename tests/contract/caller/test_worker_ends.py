@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
-from grundlag_bus import BusCaller, Completed
+from grundlag_bus import Completed
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
 from tests.support.hosts import Host, RunningWorker, on_buses
 
 pytestmark = on_buses
 MANY = 20
-
-
-def late_replies(host: Host) -> int:
-    assert isinstance(host.bus.caller, BusCaller)
-    return host.bus.caller.late_replies
 
 
 async def hold_many(host: Host, name: str) -> list[asyncio.Task[Any]]:
@@ -49,7 +44,7 @@ async def test_the_calls_of_a_dead_worker_complete_elsewhere(
     await eventually(lambda: seen.runs["hold orphan"] == 2 * MANY)
     seen.gate("orphan").set()
     assert len({result["name"] for result in await asyncio.gather(*calls)}) == MANY
-    assert late_replies(host) == 0
+    assert host.bus_caller.late_replies == 0
 
 
 async def test_a_dead_worker_says_nothing_more(host: Host) -> None:
@@ -58,10 +53,10 @@ async def test_a_dead_worker_says_nothing_more(host: Host) -> None:
     seen.gate("muted").set()
     await asyncio.wait(calls, timeout=0.1)
     assert not any(call.done() for call in calls)
-    assert late_replies(host) == 0
+    assert host.bus_caller.late_replies == 0
     await host.add_worker()
     await asyncio.gather(*calls)
-    assert late_replies(host) == 0
+    assert host.bus_caller.late_replies == 0
 
 
 async def test_a_worker_that_drains_finishes_what_runs_and_takes_nothing_more(host: Host) -> None:
@@ -81,7 +76,7 @@ async def test_a_worker_that_drains_finishes_what_runs_and_takes_nothing_more(ho
     assert [result["sum"] for result in await asyncio.gather(*later)] == list(range(MANY))
     assert seen.runs["hold drained"] == MANY
     assert seen.runs["add"] == MANY
-    assert late_replies(host) == 0
+    assert host.bus_caller.late_replies == 0
 
 
 async def test_a_worker_that_drains_beside_another_loses_and_repeats_nothing(host: Host) -> None:
@@ -97,7 +92,7 @@ async def test_a_worker_that_drains_beside_another_loses_and_repeats_nothing(hos
     first.serving.cancel()
     assert await asyncio.gather(*streams) == [list(range(50))] * 8
     assert seen.runs["add"] == 400
-    assert late_replies(host) == 0
+    assert host.bus_caller.late_replies == 0
 
 
 async def test_what_is_not_done_within_the_grace_time_is_done_by_another(host: Host) -> None:
@@ -111,7 +106,7 @@ async def test_what_is_not_done_within_the_grace_time_is_done_by_another(host: H
     await eventually(lambda: seen.runs["hold cut short"] == 2 * MANY)
     seen.gate("cut short").set()
     await asyncio.gather(*calls)
-    assert late_replies(host) == 0
+    assert host.bus_caller.late_replies == 0
 
 
 async def test_a_worker_that_drains_does_not_cut_off_a_thread_within_the_grace_time(host: Host) -> None:
@@ -139,8 +134,7 @@ async def test_closing_the_bus_ends_what_waits(host: Host) -> None:
     other = await host.another_bus()
     calls = [asyncio.create_task(other.bus.call("contractHold", {"name": "closed"})) for _ in range(MANY)]
     await eventually(lambda: seen.runs["hold closed"] == MANY)
-    assert isinstance(other.bus.caller, BusCaller)
-    await other.bus.caller.close()
+    await other.bus_caller.close()
     replies = await asyncio.gather(*calls)
     assert {reply.response.to_json().get("code") for reply in replies} == {"outcome_unknown"}
     assert not any(isinstance(reply.response, Completed) for reply in replies)

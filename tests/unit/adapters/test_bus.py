@@ -8,10 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from grundlag_bus import (
-    BusCaller,
     BusUnreachableError,
     ConfigurationError,
-    LocalCaller,
     Manifest,
     MemoryTransport,
     Provider,
@@ -40,9 +38,11 @@ async def act(_: Nothing) -> str:
 
 async def test_a_registry_runs_in_this_process() -> None:
     async with connect(ProviderRegistry([provider])) as bus:
-        assert isinstance(bus.caller, LocalCaller)
         assert bus.transport is None
-        assert await (await bus.to_tools())["notesAct"].execute({}) == "acted"
+        tool = (await bus.to_tools())["notesAct"]
+        assert await tool.execute({}) == "acted"
+    with pytest.raises(TransportClosedError, match="inside `async with"):
+        await tool.execute({})
 
 
 async def test_a_memory_bus_without_a_name_is_a_bus_of_its_own() -> None:
@@ -67,7 +67,6 @@ def test_an_amqp_address_leads_to_rabbitmq() -> None:
     bus = connect("amqp://ada:secret@example.org:5671/vhost", namespace="mine")
     assert isinstance(bus.transport, RabbitTransport)
     assert bus.transport.topology.namespace == "mine"
-    assert isinstance(bus.caller, BusCaller)
     assert isinstance(connect("amqps://example.org").transport, RabbitTransport)
 
 

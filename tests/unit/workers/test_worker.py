@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Self
 
@@ -29,9 +29,11 @@ from grundlag_bus import (
     ServiceRegistry,
     Worker,
 )
+from grundlag_bus.errors import PublishRefusedError, PublishUnsureError, TransportError
 from grundlag_bus.schema.envelope import encode_call, new_call_id
 from grundlag_bus.transport import Message
 from grundlag_bus.transport.memory import MemoryBus
+from grundlag_bus.transport.topology import Route
 from tests.support.eventually import eventually
 from tests.support.hosts import RunningWorker
 from tests.support.transports import Inbox
@@ -270,14 +272,40 @@ async def test_a_call_that_comes_again_while_it_runs_runs_once_and_every_mailbox
         await other.close()
 
 
+@pytest.mark.parametrize("error", [PublishUnsureError("cut"), PublishRefusedError("full")])
+async def test_a_reply_is_published_until_it_is_confirmed(notes: Provider, told: Told, error: TransportError) -> None:
+    class Failing(MemoryTransport):
+        """Fails to confirm the first replies."""
+
+        failures = 3
+
+        async def publish(
+            self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+        ) -> None:
+            if message.type == "reply" and self.failures:
+                self.failures -= 1
+                await asyncio.sleep(0)
+                raise error
+            await super().publish(route, message, deadline=deadline, written=written)
+
+    transport = Failing(bus=MemoryBus())
+    told.gate.set()
+    async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:
+        assert await serving.call("hold") is False
+        await eventually(lambda: serving.worker.in_flight == 0)
+    assert (transport.failures, told.most) == (0, 1)
+
+
 async def test_who_asks_while_the_reply_is_on_its_way_gets_one_too(notes: Provider, told: Told) -> None:
     class Slow(MemoryTransport):
         """Confirms a reply when it is told to."""
 
         confirm = asyncio.Event()
 
-        async def publish(self, route: object, message: Message, *, deadline: float) -> None:
-            await super().publish(route, message, deadline=deadline)  # type: ignore[arg-type]
+        async def publish(
+            self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+        ) -> None:
+            await super().publish(route, message, deadline=deadline, written=written)
             if message.type == "reply":
                 await self.confirm.wait()
 

@@ -1,0 +1,29 @@
+"""How a call ends at its caller when no worker says how."""
+
+from __future__ import annotations
+
+from grundlag_bus.schema.envelope import Call, Failed, Reply
+
+
+def ended_here(call: Call, response: Failed) -> Reply:
+    """Make the reply that the calling side gives itself."""
+    return Reply(call.call_id, response, "caller", call.generation, call.attempt)
+
+
+def deadline_exceeded(call: Call, *, published: bool | None) -> Failed:
+    """Say that the deadline passed first. published: False when it cannot have run, None when that is unsure."""
+    return Failed(
+        "deadline_exceeded",
+        f"The call of {call.provider_id}.{call.action_id} did not end before its deadline: give it a longer timeout, "
+        "or see whether a worker of the provider runs.",
+        {"published": published},
+    )
+
+
+def outcome_unknown(call: Call, told: str, *, published: bool | None) -> Failed:
+    """Say that the call may have run. published: None when it is unsure whether the broker has the call."""
+    return Failed(
+        "outcome_unknown",
+        f"The call of {call.provider_id}.{call.action_id} may have run: {told}.",
+        {"published": published},
+    )

@@ -1,0 +1,80 @@
+"""A call that runs in a worker, with every delivery of it that is to be settled when it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from grundlag_bus.schema.envelope import Call
+    from grundlag_bus.transport.base import Delivery
+
+
+class Run:
+    """One call on its way through a worker.
+
+    stopping: whether the worker cancelled it, which no action can do by itself.
+    """
+
+    __slots__ = ("_deliveries", "_mailboxes", "_muted", "call", "serving", "stopping")
+
+    serving: asyncio.Task[None]
+
+    def __init__(self, call: Call, delivery: Delivery) -> None:
+        self.call = call
+        self.stopping = False
+        self._muted = False
+        self._deliveries: list[Delivery] = []
+        self._mailboxes: dict[str, None] = {}
+        self.adopt(delivery)
+
+    def is_of(self, call: Call) -> bool:
+        """Whether another delivery's call is this one, and not just of the same id."""
+        ours, theirs = self.call, call
+        return (ours.provider_id, ours.action_id, ours.user_id, ours.generation, ours.request) == (
+            theirs.provider_id,
+            theirs.action_id,
+            theirs.user_id,
+            theirs.generation,
+            theirs.request,
+        )
+
+    def adopt(self, delivery: Delivery) -> None:
+        """Settle this delivery too when the call ends, and reply to whoever sent it."""
+        if self._muted:
+            return  # it goes back with the subscription
+        self._deliveries.append(delivery)
+        if delivery.message.reply_to is not None:
+            self._mailboxes[delivery.message.reply_to] = None
+
+    def next_mailbox(self) -> str | None:
+        """Take one of those who wait for the reply: each once, and again when the call came again since."""
+        mailbox = next(iter(self._mailboxes), None)
+        if mailbox is not None:
+            del self._mailboxes[mailbox]
+        return mailbox
+
+    def stop(self) -> None:
+        """Cancel the call; its deliveries are given back."""
+        self.stopping = True
+        self.serving.cancel()
+
+    def mute(self) -> None:
+        """Cancel the call, and let it neither reply nor settle anything."""
+        self._muted = True
+        self._deliveries.clear()
+        self._mailboxes.clear()
+        self.stop()
+
+    def ack(self) -> None:
+        for delivery in self._deliveries:
+            delivery.ack()
+
+    def nack(self) -> None:
+        for delivery in self._deliveries:
+            delivery.nack()
+
+    def reject(self) -> None:
+        for delivery in self._deliveries:
+            delivery.reject()
