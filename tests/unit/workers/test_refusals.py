@@ -1,0 +1,223 @@
+"""What a worker refuses to do, and what no call can make it do to others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from grundlag_bus import (
+    BusCaller,
+    Call,
+    Completed,
+    Failed,
+    MemoryTransport,
+    Provider,
+    ProviderRegistry,
+    Reply,
+    Request,
+    Worker,
+)
+from grundlag_bus.errors import PublishForbiddenError
+from grundlag_bus.schema.envelope import encode_call, new_call_id
+from grundlag_bus.transport import Message
+from grundlag_bus.transport.memory import MemoryBus
+from grundlag_bus.transport.topology import Route
+from tests.support.eventually import eventually
+from tests.support.hosts import RunningWorker
+from tests.support.transports import Inbox
+
+
+class Nothing(BaseModel):
+    pass
+
+
+class Told:
+    """runs: which actions ran; gate: what `hold` waits for."""
+
+    def __init__(self) -> None:
+        self.runs: list[str] = []
+        self.gate = asyncio.Event()
+
+
+def providers(told: Told) -> list[Provider]:
+    demo, admin = Provider("demo", name="Demo"), Provider("admin", name="Admin")
+
+    @demo.action("hold", name="Hold")
+    async def hold(_: Nothing) -> bool:
+        told.runs.append("hold")
+        await told.gate.wait()
+        return True
+
+    @demo.action("giveUp", name="Give up")
+    async def give_up(_: Nothing) -> bool:
+        told.runs.append("giveUp")
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+        return True
+
+    @admin.action("wipe", name="Wipe", lane="main")
+    async def wipe(_: Nothing) -> bool:
+        told.runs.append("wipe")
+        return True
+
+    return [demo, admin]
+
+
+@asynccontextmanager
+async def serving(transport: MemoryTransport, told: Told) -> AsyncIterator[BusCaller]:
+    running = await RunningWorker(Worker(transport, ProviderRegistry(providers(told))), transport).started()
+    caller = BusCaller(transport)
+    await caller.open()
+    try:
+        yield caller
+    finally:
+        told.gate.set()
+        await caller.close()
+        await running.stop()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def transport() -> MemoryTransport:
+    return MemoryTransport(bus=MemoryBus())
+
+
+def make_call(action_id: str, provider_id: str = "demo", **fields: Any) -> Call:
+    call = Call(new_call_id(), provider_id, action_id, Request({}), time.time() + 60, sent_at=time.time())
+    return replace(call, **fields)
+
+
+def code_of(reply: Reply) -> str:
+    assert isinstance(reply.response, Failed)
+    return reply.response.code
+
+
+async def test_an_envelope_is_served_only_from_the_queue_of_the_provider_that_it_names(
+    transport: MemoryTransport, told: Told
+) -> None:
+    """Who may publish where is the broker's permission: the envelope must not lead past it."""
+    async with serving(transport, told):
+        dead = Inbox()
+        graves = await transport.subscribe(transport.topology.dead_queue, dead, prefetch=10)
+        body = encode_call(make_call("wipe", "admin"))
+        route = transport.topology.call_route("demo", "main")
+        await transport.publish(route, Message(body, "call"), deadline=time.time() + 5)
+        await eventually(lambda: len(dead.deliveries) == 1)
+        assert dead.deliveries[0].message.body == body
+        assert told.runs == []
+        await graves.close()
+
+
+async def test_an_envelope_is_served_only_from_the_lane_that_it_names(transport: MemoryTransport, told: Told) -> None:
+    async with serving(transport, told):
+        dead = Inbox()
+        graves = await transport.subscribe(transport.topology.dead_queue, dead, prefetch=10)
+        body = encode_call(make_call("hold", lane="long"))
+        route = transport.topology.call_route("demo", "main")
+        await transport.publish(route, Message(body, "call"), deadline=time.time() + 5)
+        await eventually(lambda: len(dead.deliveries) == 1)
+        assert told.runs == []
+        await graves.close()
+
+
+async def test_an_action_that_cancels_its_own_asyncio_task_fails_and_is_not_run_again(
+    transport: MemoryTransport, told: Told
+) -> None:
+    async with serving(transport, told) as caller:
+        assert code_of(await caller.call(make_call("giveUp"))) == "internal"
+        assert told.runs == ["giveUp"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda call: replace(call, user_id="eve"),
+        lambda call: replace(call, request=Request({"other": 1})),
+        lambda call: replace(call, action_id="giveUp"),
+    ],
+    ids=["user", "input", "action"],
+)
+async def test_another_call_of_a_running_ones_id_is_refused_and_told_nothing(
+    transport: MemoryTransport, told: Told, other: Callable[[Call], Call]
+) -> None:
+    eve = BusCaller(transport)
+    async with serving(transport, told) as caller:
+        await eve.open()
+        call = make_call("hold", user_id="ada")
+        waiting = asyncio.create_task(caller.call(call))
+        await eventually(lambda: told.runs == ["hold"])
+        assert code_of(await eve.call(other(call))) == "call_id_reused"
+        told.gate.set()
+        assert (await waiting).response == Completed(True)
+        assert told.runs == ["hold"]
+        await eve.close()
+
+
+async def test_a_reply_that_may_not_be_published_is_not_tried_again(told: Told) -> None:
+    class Strict(MemoryTransport):
+        tries = 0
+
+        async def publish(self, route: Route, message: Message, **more: Any) -> None:
+            if message.type == "reply":
+                self.tries += 1
+                await asyncio.sleep(0)
+                raise PublishForbiddenError("not yours")
+            await super().publish(route, message, **more)
+
+    transport = Strict(bus=MemoryBus())
+    told.gate.set()
+    async with serving(transport, told) as caller:
+        assert code_of(await caller.call(make_call("hold", deadline=time.time() + 0.3))) == "deadline_exceeded"
+        assert (transport.tries, told.runs) == (1, ["hold"])
+
+
+async def test_every_further_cancellation_of_a_stopping_worker_brings_its_end_nearer(told: Told) -> None:
+    """The second one ends the grace time, the third one the wait for calls that ignore their cancellation."""
+    stubborn = Provider("demo", name="Demo")
+
+    @stubborn.action("stay", name="Stay")
+    async def stay(_: Nothing) -> bool:
+        told.runs.append("stay")
+        while not told.gate.is_set():
+            try:
+                await told.gate.wait()
+            except asyncio.CancelledError:
+                told.runs.append("ignored")
+        return True
+
+    transport = MemoryTransport(bus=MemoryBus())
+    worker = Worker(transport, ProviderRegistry([stubborn]), grace=60)
+    running = asyncio.create_task(worker.run())
+    await asyncio.wait_for(worker.started.wait(), 5)
+    caller = BusCaller(transport)
+    await caller.open()
+    waiting = asyncio.create_task(caller.call(make_call("stay")))
+    await eventually(lambda: told.runs == ["stay"])
+    running.cancel()
+    await asyncio.wait({running}, timeout=0.05)
+    assert not running.done()
+    running.cancel()
+    await eventually(lambda: "ignored" in told.runs)
+    assert not running.done()
+    running.cancel()
+    await asyncio.wait({running}, timeout=2)
+    assert running.done()
+    told.gate.set()
+    waiting.cancel()
+    await asyncio.gather(running, waiting, return_exceptions=True)
+    await eventually(lambda: worker.in_flight == 0)
+    await caller.close()
+    await transport.close()
