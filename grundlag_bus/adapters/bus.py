@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,7 @@ from grundlag_bus.tools import Caller, JoiningCaller, RemoteAction, Tool, ToolCo
 from grundlag_bus.transport import MemoryTransport, Topology, Transport, named_bus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 
@@ -28,6 +30,7 @@ class Bus(ABC):
     transport: Transport | None = None
 
     def __init__(self) -> None:
+        self._now: Callable[[], float] = time.time
         self._manifest: Manifest | None = None
 
     @abstractmethod
@@ -48,7 +51,7 @@ class Bus(ABC):
 
     async def to_tools(self, manifest: Manifest | None = None) -> dict[str, Tool]:
         """Make a tool of every action, by function name: of the manifest given, or of what the bus announces."""
-        return to_tools(manifest or await self.manifest(), self.caller)
+        return to_tools(manifest or await self.manifest(), self.caller, clock=self._now)
 
     async def call(self, function_name: str, input: Any, context: ToolContext | None = None) -> Reply:  # noqa: A002  the wire's word
         """Call an action by its function name and return the reply, whatever it is.
@@ -78,7 +81,7 @@ class Bus(ABC):
                 f"Nobody announced a function {function_name!r}: list what there is with `grundlag-bus tools`."
             )
         provider, action = found
-        remote = RemoteAction(provider.id, action, self.caller)
+        remote = RemoteAction(provider.id, action, self.caller, self._now)
         return remote, remote.call(input, context)
 
 
@@ -115,6 +118,7 @@ class TransportBus(Bus):
     def __init__(self, transport: Transport) -> None:
         super().__init__()
         self.transport = transport
+        self._now = transport.now
         self._bus_caller = BusCaller(transport)
         self.caller = JoiningCaller(self._bus_caller, clock=transport.now)
 

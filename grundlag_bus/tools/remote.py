@@ -8,12 +8,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import (
     ActionInputValidationError,
     ActionOutputValidationError,
     AnswerInvalidError,
+    Issue,
     NotJsonError,
     ToolInterrupt,
     error_from_failure,
@@ -137,12 +139,19 @@ class RemoteAction:
             provider_id=self.provider_id,
             action_id=action.id,
             request=Request(data, resumption, _sent_items(context.items, action.reads)),
-            deadline=now + (default_timeout(action.lane) if context.timeout is None else context.timeout),
+            deadline=now + self._timeout(context),
             lane=action.lane,
             user_id=user_id,
             sent_at=now,
             idempotent=action.idempotent,
         )
+
+    def _timeout(self, context: ToolContext) -> float:
+        if context.timeout is None:
+            return default_timeout(self.action.lane)
+        if isnan(context.timeout):
+            raise NotJsonError(Issue(("timeout",), "not_finite", "NaN is no time: give seconds"))
+        return max(context.timeout, -1.0)  # past is past, and no instant before the calendar's first
 
     def _resumption(self, given: ToolResumption) -> Resumption:
         try:

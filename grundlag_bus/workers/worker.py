@@ -70,7 +70,11 @@ class Worker:
         self._grace = grace
         queues = sum(len(provider.lanes) for provider in registry.providers.values())
         self._local = LocalCaller(
-            registry, namespace=transport.topology.namespace, name=self.name, threads=concurrency * max(queues, 1)
+            registry,
+            namespace=transport.topology.namespace,
+            name=self.name,
+            threads=concurrency * max(queues, 1),
+            clock=transport.now,
         )
         self._subscriptions: list[Subscription] = []
         self._runs: dict[str, Run] = {}

@@ -221,3 +221,21 @@ async def test_every_further_cancellation_of_a_stopping_worker_brings_its_end_ne
     await eventually(lambda: worker.in_flight == 0)
     await caller.close()
     await transport.close()
+
+
+async def test_a_bus_with_a_clock_of_its_own_is_served_by_that_clock(told: Told) -> None:
+    """It is told by nobody's other clock what is late; and when it leaps past a reply, the loop goes on."""
+    ahead = [1e6]
+    transport = MemoryTransport(clock=lambda: time.time() + ahead[0], bus=MemoryBus())
+    async with serving(transport, told) as caller:
+        call = make_call("hold", deadline=transport.now() + 60)
+        waiting = asyncio.create_task(caller.call(call))
+        await eventually(lambda: told.runs == ["hold"])
+        told.gate.set()
+        assert (await waiting).response == Completed(True)
+        told.gate.clear()
+        waiting = asyncio.create_task(caller.call(replace(call, call_id=new_call_id())))
+        await eventually(lambda: told.runs == ["hold", "hold"])
+        ahead[0] += 3600
+        told.gate.set()
+        assert (await asyncio.wait_for(waiting, 5)).response == Completed(True)
