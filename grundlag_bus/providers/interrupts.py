@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import NestedInterruptError, ToolInterrupt
 from grundlag_bus.providers.context import ActionResumption
-from grundlag_bus.providers.seal import Binding, digest, seal, unseal
-from grundlag_bus.schema.codec import plain
+from grundlag_bus.providers.seal import Binding, seal, unseal
+from grundlag_bus.schema.codec import digest, plain
 from grundlag_bus.schema.envelope import Call, Interrupted, derived_interrupt_id
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Interrupts:
             data=plain(interrupt.data, at=("interrupt", "data")),
             state=seal(self._registry.keys, state, binding, expires_at=expires_at),
             expires_at=expires_at,
-            answer_schema=action.answer.schema,
+            answer_schema=deepcopy(action.answer.schema),  # its caller's own: a form may be made of it
             items=items,
         )
 
@@ -76,5 +77,5 @@ class Interrupts:
             user_id=call.user_id,
             input_digest=digest(call.request.input),
             interrupt_id=interrupt_id,
-            answer_schema_digest=None if action.answer is None else digest(action.answer.schema),
+            answer_schema_digest=None if action.answer is None else action.answer.digest,
         )

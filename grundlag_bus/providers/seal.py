@@ -13,7 +13,6 @@ Keys rotate in four steps, each deployed to all workers before the next: `add` a
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -191,11 +190,6 @@ class Binding:
     input_digest: str
     interrupt_id: str
     answer_schema_digest: str | None
-
-
-def digest(value: Any) -> str:
-    """Hash plain data, whatever the order of its keys."""
-    return hashlib.sha256(canonical(value)).hexdigest()
 
 
 def seal(keys: SealKeys, state: Any, binding: Binding, *, expires_at: float) -> str:

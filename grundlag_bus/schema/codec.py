@@ -8,6 +8,7 @@ is put together only when something is refused: each level adds its own step on 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -112,6 +113,11 @@ def ensure_size(value: Any, *, limit: int = MAX_BYTES) -> None:
 def canonical(value: Any) -> bytes:
     """Encode plain data as the same bytes whatever the order of its keys."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def digest(value: Any) -> str:
+    """Hash plain data, whatever the order of its keys."""
+    return hashlib.sha256(canonical(value)).hexdigest()
 
 
 # --- copying ----------------------------------------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 """Formats that JSON Schema's authors and pydantic read differently.
 
 A format must accept whatever pydantic writes under its name, or an action could not return it: times without an
-offset, durations with years and days or a sign, addresses that RFC 3986 or RFC 5321 would have escaped.
+offset, durations with years and days or a sign, addresses that RFC 3986 or RFC 5321 would have escaped, IPv6 addresses
+with a zone. A pattern is any text: it is written in the dialect of whoever uses it, which need not be ECMA 262.
 """
 
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +20,14 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"\\\x00-\x1f]+")
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
 
 
+def _is_ipv6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _matching(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.fullmatch(text) is not None
 
@@ -27,6 +37,8 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "duration": _matching(_DURATION),
     "uri": _matching(_URI),
     "email": _matching(_EMAIL),
+    "ipv6": _is_ipv6,
+    "regex": lambda _: True,
 }
 
 # What to say of a text that is not of a format, where its name does not say it.

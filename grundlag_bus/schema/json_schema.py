@@ -6,19 +6,21 @@ says they mean.
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from jsonschema_rs import Draft202012Validator, ReferencingError, ValidationError, ValidatorMap, validator_map_for
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_jsonable_python
 
 from grundlag_bus.errors import ConfigurationError, Issue, NotJsonError
 from grundlag_bus.schema.codec import encoded_size, plain
 from grundlag_bus.schema.explain import explain
 from grundlag_bus.schema.formats import FORMATS
 from grundlag_bus.schema.narrow import narrow
-from grundlag_bus.schema.refusal import short
+from grundlag_bus.schema.refusal import brief_issue, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pydantic_core import core_schema
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_MOST_ISSUES = 32
+MOST_ISSUES = 32
 _SMALL = 16 * 1024  # bytes of JSON for which every error may be made: 12 us each, a union's for every alternative
 
 
@@ -55,8 +57,10 @@ class JsonValidator:
         if self._fits(value):
             return ()
         if _is_small(value):
-            return _told(value, self._validator.iter_errors(value)) or (_UNCLEAR,)
-        return self._narrowed(value)
+            found = _told(value, self._validator.iter_errors(value)) or (_UNCLEAR,)
+        else:
+            found = self._narrowed(value)
+        return tuple(brief_issue(issue.path, issue.code, issue.message) for issue in found)
 
     def _narrowed(self, value: Any) -> tuple[Issue, ...]:
         part = narrow(value, self.schema, self._parts, is_small=_is_small)
@@ -86,7 +90,7 @@ def _is_small(value: Any) -> bool:
 
 
 def _told(value: Any, errors: Iterator[ValidationError]) -> tuple[Issue, ...]:
-    return tuple(dict.fromkeys(issue for error in islice(errors, _MOST_ISSUES) for issue in explain(error, value)))
+    return tuple(dict.fromkeys(issue for error in islice(errors, MOST_ISSUES) for issue in explain(error, value)))
 
 
 def _first_error(validator: Any, value: Any) -> Iterator[ValidationError]:
@@ -120,17 +124,58 @@ def published(adapter: TypeAdapter[Any], mode: Literal["validation", "serializat
 
 
 _TEXT_BYTES = "bytes as text"  # stands in the schema only until it is found
+_NUMBERS = frozenset(("int", "float", "bool", "decimal"))
+_NEVER_TEXT = frozenset(("model", "dataclass", "frozenset"))
+_NOT_READ_FROM_TEXT = _NEVER_TEXT | {"tuple", "none"}
 _DATA = frozenset(("default", "examples", "const", "enum"))  # keywords whose values are no schemas
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's generator, telling apart bytes that are base64 both ways."""
+    """Pydantic's generator, telling apart bytes that are base64 both ways, and writing the keys of a dict as text."""
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
         told = super().bytes_schema(schema)
         both = (self._config.ser_json_bytes, self._config.val_json_bytes)
         # An annotation such as Base64Bytes writes its own format over this one afterwards.
         return {**told, "format": "base64url" if both == ("base64", "base64") else _TEXT_BYTES}
+
+    def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
+        self._shared.update({shared["ref"]: shared for shared in schema["definitions"] if "ref" in shared})
+        return super().definitions_schema(schema)
+
+    @cached_property
+    def _shared(self) -> dict[str, Any]:
+        """The core schemas that others refer to."""
+        return {}
+
+    def _bare(self, schema: Any) -> Any:
+        """Follow references, and leave the functions that validate around a schema."""
+        while True:
+            if schema["type"] == "definition-ref" and schema["schema_ref"] in self._shared:
+                schema = self._shared[schema["schema_ref"]]
+            elif schema["type"].startswith("function-") and "schema" in schema:
+                schema = schema["schema"]
+            else:
+                return schema
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """Publish keys as they cross: as text, whatever they are in Python."""
+        told = super().dict_schema(schema)
+        keys = self._bare(schema.get("keys_schema", {"type": "any"}))
+        kind, choices = keys["type"], keys.get("members", keys.get("expected", ()))
+        values = [choice.value if isinstance(choice, Enum) else choice for choice in choices]
+        are_text = all(isinstance(value, str) for value in values)
+        reads = kind not in _NOT_READ_FROM_TEXT and (are_text or (kind == "enum" and keys.get("sub_type") == "int"))
+        if kind in _NEVER_TEXT or (self.mode == "validation" and not reads):
+            raise ConfigurationError(
+                f"The keys of a dict are of a type ({kind}) that does not cross as text, which all keys in JSON are: "
+                "use str, int, a StrEnum or an IntEnum, or a list of pairs."
+            )
+        if kind in _NUMBERS:
+            told.pop("propertyNames", None)
+        elif not are_text:
+            told["propertyNames"] = {"enum": list(to_jsonable_python(dict.fromkeys(values)))}
+        return told
 
 
 def _text_bytes(node: Any, root: Any, at: tuple[str, ...], seen: frozenset[str]) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from grundlag_bus.errors import Issue, NotJsonError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from decimal import Decimal
 
     from grundlag_bus.errors import IssuePath
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 LONE_SURROGATE = "the text holds half of a surrogate pair, which no encoding can write"
 
 _SHOWN = 120  # characters of a foreign text that a message may hold
+_SAID = 1000  # characters of a message that is foreign as a whole, as a validator's of the user's own
 _INSTEAD: dict[type, str] = {
     bytes: "base64 text",
     bytearray: "base64 text",
@@ -33,7 +35,7 @@ class Refusal(Exception):  # noqa: N818  a signal inside this package: users see
         self.steps: list[str | int] = []
 
     def as_error(self, at: IssuePath = ()) -> NotJsonError:
-        return NotJsonError(Issue((*at, *reversed(self.steps)), self.code, self.message))
+        return NotJsonError(brief_issue((*at, *reversed(self.steps)), self.code, self.message))
 
 
 def instant(value: datetime) -> str:
@@ -53,9 +55,18 @@ def ensure_unicode(text: str) -> None:
         raise Refusal("not_unicode", LONE_SURROGATE) from None
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = _SHOWN) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def brief_issue(path: Iterable[str | int], code: str, message: str) -> Issue:
+    """Make an issue whose size does not depend on the value's: long keys and messages are cut."""
+    return Issue(tuple(map(_brief_step, path)), short(code), short(message, _SAID))
+
+
+def _brief_step(step: str | int) -> str | int:
+    return f"{step[:_SHOWN]}..." if isinstance(step, str) and len(step) > _SHOWN else step
 
 
 def integer_too_large() -> Refusal:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from grundlag_bus.errors import ConfigurationError, GrundlagError, Issue, NotJsonError
-from grundlag_bus.schema.codec import dump, plain
-from grundlag_bus.schema.json_schema import JsonValidator, published
+from grundlag_bus.errors import ConfigurationError, GrundlagError, NotJsonError
+from grundlag_bus.schema.codec import digest, dump, plain
+from grundlag_bus.schema.json_schema import MOST_ISSUES, JsonValidator, published
+from grundlag_bus.schema.refusal import brief_issue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from grundlag_bus.errors import Issue
 
 Mode = Literal["validation", "serialization"]
 
@@ -31,9 +34,10 @@ class MismatchError(GrundlagError):
 
 
 class Shape(Protocol):
-    """What a value must look like."""
+    """What a value must look like. digest: of the schema, whatever the order of its keys."""
 
     schema: dict[str, Any]
+    digest: str
 
     def parse(self, data: Any) -> Any:
         """Turn plain JSON data into a value. Raises MismatchError."""
@@ -51,6 +55,7 @@ class ModelShape:
     def __init__(self, kind: Any, mode: Mode) -> None:
         self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
         self.schema = published(self._adapter, mode)
+        self.digest = digest(self.schema)
         # Also where only callers use it: a schema that cannot be checked is found here and not in the middle of a call.
         self._validator = JsonValidator(self.schema)
 
@@ -87,6 +92,7 @@ class SchemaShape:
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
         self._validator = JsonValidator(schema)
+        self.digest = digest(schema)
 
     def parse(self, data: Any) -> Any:
         if issues := self._validator.issues(data):
@@ -125,7 +131,5 @@ def _plain(value: Any) -> Any:
 
 
 def _issues(error: ValidationError) -> list[Issue]:
-    return [
-        Issue(tuple(found["loc"]), found["type"], found["msg"])
-        for found in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
+    found = error.errors(include_url=False, include_context=False, include_input=False)  # all of them: 3 us each
+    return [brief_issue(issue["loc"], issue["type"], issue["msg"]) for issue in found[:MOST_ISSUES]]

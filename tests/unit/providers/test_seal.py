@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grundlag_bus.errors import ConfigurationError, InterruptExpiredError, NotJsonError, StateInvalidError
-from grundlag_bus.providers.seal import MAX_STATE_BYTES, Binding, SealKeys, digest, seal, unseal
+from grundlag_bus.providers.seal import MAX_STATE_BYTES, Binding, SealKeys, seal, unseal
+from grundlag_bus.schema.codec import digest
 
 NOW = 1_800_000_000.0
 LATER = NOW + 60

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, time, timedelta, timezone
+from ipaddress import IPv6Address
 from typing import Any
 
 import pytest
@@ -80,3 +82,19 @@ def test_an_email_address_outside_ascii_fits() -> None:
 
 def test_an_instant_in_utc_fits() -> None:
     assert_fits(datetime, datetime.now(UTC))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (IPv6Address, IPv6Address("fe80::1%eth0")),
+        (IPv6Address, IPv6Address("::ffff:1.2.3.4")),
+        (re.Pattern, re.compile(r"(?P<name>a)\Z")),
+    ],
+)
+def test_what_pydantic_writes_of_other_types_fits(kind: Any, value: Any) -> None:
+    assert_fits(kind, value)
+
+
+def test_an_address_of_another_version_does_not_fit() -> None:
+    assert not fits("ipv6", "1.2.3.4")

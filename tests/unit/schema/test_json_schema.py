@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
-from typing_extensions import TypedDict
+from pydantic import AfterValidator, Base64Bytes, BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from typing_extensions import TypeAliasType, TypedDict
 
 from grundlag_bus.errors import ConfigurationError, Issue
 from grundlag_bus.schema.codec import dump, encoded_size
 from grundlag_bus.schema.json_schema import JsonValidator, published
+from grundlag_bus.schema.shape import ModelShape
 
 BASE64 = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 BOTH = pytest.mark.parametrize("mode", ["validation", "serialization"])
@@ -408,3 +411,84 @@ def test_absent_and_null_stay_distinct() -> None:
 def test_a_schema_that_is_no_json_data_is_refused(annotation: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"examples\.0|maximum"):
         published(TypeAdapter(annotation), "validation")
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Plain(Enum):
+    LOW = 1
+    WORD = "word"
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Point(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    x: int = 1
+
+
+Age = TypeAliasType("Age", Annotated[int, Field(ge=0)])
+
+
+class Twice(BaseModel):
+    one: dict[Level, int]
+    two: dict[Level, int]
+    level: Level
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (dict[Level, int], {Level.LOW: 7}, {"1": 7}),
+        (dict[Annotated[Level, AfterValidator(lambda level: level)], int], {Level.HIGH: 7}, {"2": 7}),
+        (dict[Colour, int], {Colour.RED: 7}, {"red": 7}),
+        (dict[Literal["a", "b"], int], {"a": 7}, {"a": 7}),
+        (dict[int, int], {-1: 7}, {"-1": 7}),
+        (dict[Age, int], {3: 7}, {"3": 7}),
+        (dict[bool, int], {True: 7}, {"true": 7}),
+        (dict[float, int], {1.5: 7}, {"1.5": 7}),
+        (dict[UUID, int], {UUID(int=1): 7}, {"00000000-0000-0000-0000-000000000001": 7}),
+        (
+            Twice,
+            Twice(one={Level.LOW: 7}, two={Level.HIGH: 8}, level=Level.LOW),
+            {"one": {"1": 7}, "two": {"2": 8}, "level": 1},
+        ),
+    ],
+)
+def test_keys_that_are_no_text_cross_as_text_both_ways(kind: Any, value: Any, text: Any) -> None:
+    output, input_ = ModelShape(kind, "serialization"), ModelShape(kind, "validation")
+    assert output.dump(value) == text
+    assert JsonValidator(input_.schema).issues(text) == ()
+    assert input_.parse(text) == value
+
+
+def test_other_keys_than_those_of_the_enum_are_refused() -> None:
+    issues = JsonValidator(published(TypeAdapter(dict[Level, int]), "validation")).issues({"3": 7})
+    assert [(issue.code, issue.message) for issue in issues] == [
+        ("propertyNames", 'the key "3": must be one of "1", "2"')
+    ]
+
+
+@pytest.mark.parametrize("key", [Plain, Literal[1, 2], tuple[int, int], Point])
+def test_keys_that_no_text_is_read_as_are_refused_with_what_to_do(key: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"does not cross as text.*use str, int, a StrEnum"):
+        published(TypeAdapter(dict[key, int]), "validation")
+
+
+def test_keys_that_are_only_written_may_be_of_any_enum() -> None:
+    assert ModelShape(dict[Plain, int], "serialization").dump({Plain.LOW: 7, Plain.WORD: 8}) == {"1": 7, "word": 8}
+
+
+def test_the_size_of_an_issue_does_not_depend_on_the_value() -> None:
+    validator = JsonValidator({"additionalProperties": {"type": "integer"}, "propertyNames": {"maxLength": 10**6}})
+    (issue,) = validator.issues({"k" * 50_000: "no"})
+    assert issue.path == ("k" * 120 + "...",)
+    assert issue.code == "type"
