@@ -20,6 +20,7 @@ from grundlag_bus.errors import (
     ActionOutputValidationError,
     CallError,
     Defer,
+    ForbiddenError,
     NestedInterruptError,
     NotJsonError,
     PayloadTooLargeError,
@@ -162,6 +163,8 @@ class LocalCaller:
             raise ActionInputValidationError(action.id, [error.issue]) from error
         ensure_size(call.request.to_json())
         value = action.parse(data)
+        if not await self.registry.authorized(call.user_id, call.provider_id, action.id, data):
+            raise ForbiddenError(f"User {call.user_id!r} may not call {call.provider_id}.{action.id} with this input.")
         run.context = context = ActionContext(
             services=services,
             call_id=call.call_id,

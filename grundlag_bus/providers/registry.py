@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from typing import TYPE_CHECKING, Self
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Self
 
 from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.providers.local import LocalCaller
@@ -14,18 +15,21 @@ from grundlag_bus.schema.manifest import Manifest, build_manifest
 from grundlag_bus.tools import JoiningCaller, Tool, to_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
     from types import TracebackType
 
     from grundlag_bus.providers.action import Action
     from grundlag_bus.providers.provider import Provider
+
+    Authorize = Callable[[str | None, str, str, Any], bool | Awaitable[bool]]
 
 
 class ProviderRegistry:
     """Providers and what their actions need.
 
     services: recipes of what actions ask for; keys: seal the state of interrupts, to be shared by all workers of the
-    providers (None: keys of this process alone); revision: a newer announcement replaces an older one, never the other
+    providers (None: keys of this process alone); authorize: `(user id, provider id, action id, input) -> bool`, async
+    or not, asked before each start of an action; revision: a newer announcement replaces an older one, never the other
     way round.
 
     As an async context manager it opens its services and closes them; it may be opened again, and several times at
@@ -39,11 +43,13 @@ class ProviderRegistry:
         *,
         services: ServiceRegistry | None = None,
         keys: SealKeys | None = None,
+        authorize: Authorize | None = None,
         revision: int = 0,
     ) -> None:
         self.providers: dict[str, Provider] = {}
         self.services = ServiceRegistry() if services is None else services
         self.revision = revision
+        self.authorize = authorize
         self.shared_keys = keys is not None
         self._keys = keys
         self._variables = contextvars.copy_context()
@@ -64,6 +70,13 @@ class ProviderRegistry:
         """Return an action, or None."""
         provider = self.providers.get(provider_id)
         return None if provider is None else provider.actions.get(action_id)
+
+    async def authorized(self, user_id: str | None, provider_id: str, action_id: str, input: Any) -> bool:  # noqa: A002  the wire's word
+        """Ask `authorize`; without one everybody may do everything. userId is what the caller claims."""
+        if self.authorize is None:
+            return True
+        answer = self.authorize(user_id, provider_id, action_id, input)
+        return await answer if isawaitable(answer) else answer
 
     @property
     def keys(self) -> SealKeys:

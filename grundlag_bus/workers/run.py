@@ -32,11 +32,10 @@ class Run:
     def is_of(self, call: Call) -> bool:
         """Whether another delivery's call is this one, and not just of the same id."""
         ours, theirs = self.call, call
-        return (ours.provider_id, ours.action_id, ours.user_id, ours.generation, ours.request) == (
+        return (ours.provider_id, ours.action_id, ours.user_id, ours.request) == (
             theirs.provider_id,
             theirs.action_id,
             theirs.user_id,
-            theirs.generation,
             theirs.request,
         )
 
