@@ -23,10 +23,12 @@ import orjson
 
 from grundlag_bus.errors import EnvelopeError
 from grundlag_bus.schema.codec import canonical
+from grundlag_bus.schema.items import Item
 from grundlag_bus.schema.refusal import short
 
 VERSION = 1
 
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
@@ -177,8 +179,12 @@ def _digest(kind: str, of: str, more: bytes) -> str:
 
 
 def instant_to_datetime(instant: float) -> datetime:
-    """Turn Unix seconds into an aware datetime in UTC; what is later than the year 9999 becomes its end."""
-    return datetime.fromtimestamp(min(instant, _LATEST), UTC)
+    """Turn Unix seconds into an aware datetime in UTC.
+
+    What is outside the years 1 to 9999 becomes their beginning or end, and what is no number the beginning: as a
+    deadline, it has passed.
+    """
+    return datetime.fromtimestamp(max(_EARLIEST, min(instant, _LATEST)), UTC)  # in this order, NaN is the lesser
 
 
 def instant_to_json(instant: float) -> str:
@@ -283,10 +289,15 @@ def request_from_json(data: Any) -> Request:
 
 
 def response_from_json(data: Any) -> Response:
-    """Read a response object. Raises EnvelopeError; a missing key raises KeyError for the reader of the envelope."""
+    """Read a response object. Raises EnvelopeError; a missing key raises KeyError for the reader of the envelope.
+
+    Its items are checked here, where the call can still end with a sentence about them.
+    """
     if type(data) is not dict:
         raise EnvelopeError("the response is no object")
     status, items = data.get("status"), _items(data.get("items"))
+    for item in items:
+        Item.from_json(item)
     if status == "completed":
         return Completed(data["result"], items)
     if status == "failed":

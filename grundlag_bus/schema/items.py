@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from grundlag_bus.errors import EnvelopeError
 from grundlag_bus.schema.codec import plain
@@ -22,6 +22,14 @@ class Item(BaseModel):
     type: str = Field(min_length=1)
     data: Any
     created_at: AwareDatetime = Field(alias="createdAt")
+
+    @field_validator("created_at")
+    @classmethod
+    def _to_utc(cls, moment: datetime) -> datetime:
+        try:
+            return moment.astimezone(UTC)
+        except OverflowError:
+            raise ValueError("the time is outside the years 1 to 9999 in UTC") from None
 
     def to_json(self) -> dict[str, Any]:
         return {"id": self.id, "type": self.type, "data": self.data, "createdAt": plain(self.created_at)}

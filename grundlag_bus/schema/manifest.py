@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 
 from grundlag_bus.errors import ConfigurationError, EnvelopeError
-from grundlag_bus.schema.names import allocate_action_names
+from grundlag_bus.schema.names import Id, allocate_action_names
 from grundlag_bus.schema.refusal import short
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ def _as_json(value: Any) -> Any:
 class ActionManifest(_Part):
     """An action. `function_name` is "" in a provider's own part, where it is not allocated."""
 
-    id: str
+    id: Id
     name: str
     description: str | None = None
     function_name: str = ""
-    lane: str = "main"
+    lane: Id = "main"
     idempotent: bool = False
     parallel_safe: bool = False
     reads: tuple[str, ...] | None = None
@@ -86,13 +86,13 @@ class ActionManifest(_Part):
 
 
 class EntityManifest(_Part):
-    id: str
+    id: Id
     name: str
     json_schema: Schema = Field(alias="schema")
 
 
 class EventManifest(_Part):
-    id: str
+    id: Id
     name: str
     json_schema: Schema = Field(alias="schema")
 
@@ -100,7 +100,7 @@ class EventManifest(_Part):
 class ProviderManifest(_Part):
     """One provider's part."""
 
-    id: str
+    id: Id
     name: str
     description: str | None = None
     actions: tuple[ActionManifest, ...] = ()
@@ -160,7 +160,7 @@ class Announcement(_Part):
     """
 
     v: Literal[1] = 1
-    provider_id: str
+    provider_id: Id
     revision: int = 0
     retired: bool = False
     provider: ProviderManifest | None = None

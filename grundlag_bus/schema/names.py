@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import StringConstraints
 
 from grundlag_bus.errors import ConfigurationError
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 LONGEST_NAME = 64  # characters that every model vendor takes
 
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+Id = Annotated[str, StringConstraints(pattern=f"^{_ID.pattern}$")]
+"""An id in a pydantic model, which is refused where `check_id` would refuse it."""
+
 _BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9]+")
 
 

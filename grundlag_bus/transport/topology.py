@@ -6,14 +6,12 @@ changed topology gets a new VERSION, which stands in every name: old and new are
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from grundlag_bus.errors import ConfigurationError
+from grundlag_bus.schema.names import check_id
 
 VERSION = 1
-_NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +58,7 @@ class Topology:
     namespace: str = "grundlag"
 
     def __post_init__(self) -> None:
-        if not _NAMESPACE.fullmatch(self.namespace):
-            raise ConfigurationError(
-                f"The namespace {self.namespace!r} is not usable: "
-                "use a letter, then up to 39 letters, digits, '_' or '-'."
-            )
+        check_id("namespace", self.namespace)
 
     @property
     def prefix(self) -> str:

@@ -45,6 +45,8 @@ COUNT = st.integers(1, 10**6)
 INSTANT = st.integers(0, 4 * 10**15).map(lambda microseconds: microseconds / 1_000_000)
 OBJECT = st.dictionaries(TEXT, JSON, max_size=2)
 ITEMS = st.lists(OBJECT, max_size=2)
+ITEM = {"id": "i", "type": "note", "data": None, "createdAt": "2026-01-01T00:00:00Z"}
+EMITTED = st.lists(JSON.map(lambda data: {**ITEM, "data": data}), max_size=2)
 RESUMPTIONS = st.builds(Resumption, interrupt_id=TEXT, answer=JSON, state=TEXT, by=MAYBE)
 REQUESTS = st.builds(Request, input=JSON, resumption=st.none() | RESUMPTIONS, items=ITEMS)
 CALLS = st.builds(
@@ -62,7 +64,7 @@ CALLS = st.builds(
     idempotent=st.just(value=False),
 )
 RESPONSES = (
-    st.builds(Completed, result=JSON, items=ITEMS)
+    st.builds(Completed, result=JSON, items=EMITTED)
     | st.builds(
         Interrupted,
         interrupt_id=TEXT,
@@ -71,9 +73,9 @@ RESPONSES = (
         state=TEXT,
         expires_at=INSTANT,
         answer_schema=st.none() | OBJECT,
-        items=ITEMS,
+        items=EMITTED,
     )
-    | st.builds(Failed, code=TEXT, message=TEXT, details=JSON, retryable=st.booleans(), items=ITEMS)
+    | st.builds(Failed, code=TEXT, message=TEXT, details=JSON, retryable=st.booleans(), items=EMITTED)
 )
 REPLIES = st.builds(Reply, call_id=TEXT, response=RESPONSES, worker=TEXT, generation=COUNT, attempt=COUNT)
 
@@ -239,6 +241,8 @@ def test_a_malformed_field_of_a_call_is_refused_by_its_name(name: str, value: An
         ({"status": "done" * 1000}, "status"),
         ({"status": "completed"}, "result"),
         ({"status": "completed", "result": 1, "items": "x"}, "items"),
+        ({"status": "completed", "result": 1, "items": [ITEM, {**ITEM, "id": ""}]}, "item is malformed at id"),
+        ({"status": "failed", "code": "c", "message": "m", "items": [{}]}, "item is malformed at id"),
         ({"status": "failed", "message": "m"}, "code"),
         ({"status": "failed", "code": 1, "message": "m"}, "code"),
         ({"status": "interrupted", "message": "m"}, "interruptId"),
@@ -301,3 +305,15 @@ def test_an_instant_is_read_with_any_offset() -> None:
 
 def test_an_instant_without_end_becomes_the_last_one() -> None:
     assert instant_to_json(math.inf) == "9999-12-31T23:59:59.000000Z"
+
+
+@pytest.mark.parametrize("instant", [-1e12, -1e300, -math.inf, math.nan])
+def test_an_instant_before_all_years_becomes_the_first_one(instant: float) -> None:
+    assert instant_to_json(instant) == "0001-01-01T00:00:00.000000Z"
+    call = Call("c" * 32, "demo", "add", Request(None), deadline=instant)
+    assert decode_call(encode_call(call)).deadline < 0
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_an_instant_that_is_in_the_years_only_with_its_offset_can_be_written_again(text: str) -> None:
+    assert instant_to_json(instant_from_json(text))[:4] == text[:4]

@@ -42,7 +42,14 @@ def test_unknown_fields_are_ignored_and_items_are_frozen() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"id": None}, {"id": ""}, {"type": 3}, {"createdAt": "2026-01-01T00:00:00"}, {"createdAt": "x" * 9000}],
+    [
+        {"id": None},
+        {"id": ""},
+        {"type": 3},
+        {"createdAt": "2026-01-01T00:00:00"},
+        {"createdAt": "x" * 9000},
+        {"createdAt": "0001-01-01T00:00:00+14:00"},
+    ],
 )
 def test_a_malformed_item_is_refused_by_place(change: dict[str, Any]) -> None:
     with pytest.raises(EnvelopeError, match=next(iter(change))) as caught:
@@ -54,3 +61,8 @@ def test_a_malformed_item_is_refused_by_place(change: dict[str, Any]) -> None:
 def test_what_is_no_item_is_refused(told: Any) -> None:
     with pytest.raises(EnvelopeError):
         Item.from_json(told)
+
+
+def test_a_time_with_an_offset_is_read_in_utc() -> None:
+    item = Item.from_json({**new_item("event", 1).to_json(), "createdAt": "2026-01-01T02:00:00+02:00"})
+    assert item.to_json()["createdAt"] == "2026-01-01T00:00:00Z"

@@ -227,6 +227,11 @@ def test_a_retired_provider_is_gone_until_it_is_announced_again() -> None:
         b'{"v": 1, "providerId": "demo"}',
         b'{"v": 1, "providerId": "demo", "provider": {"id": "other", "name": "O"}}',
         b'{"v": 1, "providerId": "demo", "provider": {"id": "demo"}}',
+        b'{"v": 1, "providerId": "a.b", "provider": {"id": "a.b", "name": "A"}}',
+        announced().replace(b'"demo"', b'"' + b"p" * 300 + b'"'),
+        announced().replace(b'"demo"', b'"demo\\n"'),
+        announced().replace(b'"lane":"main"', b'"lane":"#"'),
+        announced().replace(b'"lane":"main"', b'"lane":"' + b"l" * 300 + b'"'),
     ],
 )
 def test_entries_that_cannot_be_read_are_skipped(entry: bytes) -> None:
