@@ -20,6 +20,7 @@ import structlog
 
 from grundlag_bus.errors import (
     BusUnreachableError,
+    PublishForbiddenError,
     PublishRefusedError,
     PublishUnsureError,
     TopologyMismatchError,
@@ -291,14 +292,19 @@ async def test_closing_over_a_frozen_connection_is_bounded(proxy: Proxy, namespa
     transport = RabbitTransport(proxy.url, namespace=namespace)
     await transport.open()
     await transport.subscribe(calls(transport), Inbox(), prefetch=1)
+    await send(transport, b"first")
     proxy.freeze()
     unconfirmed = asyncio.create_task(send(transport, b"x"))
+    elsewhere = [asyncio.create_task(send(transport, b"x", provider_id=each)) for each in ("notes", "mail")]
     await asyncio.sleep(0.05)
     began = time.monotonic()
     await transport.close()
     assert time.monotonic() - began < 12
     with pytest.raises(PublishUnsureError):
         await unconfirmed
+    outcomes = await asyncio.gather(*elsewhere, return_exceptions=True)
+    # The first publish to each route goes over a channel of its own: one was there, and one could not be opened.
+    assert [type(outcome) for outcome in outcomes] == [PublishUnsureError, TransportClosedError]
     assert tasks() == set()
 
 
@@ -576,7 +582,7 @@ async def test_a_publish_that_closes_the_channel_is_refused_and_the_next_goes_th
     async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
         await transport.subscribe(calls(transport), inbox, prefetch=1)
         for _ in range(3):
-            with pytest.raises(PublishRefusedError, match="no exchange"):
+            with pytest.raises(PublishForbiddenError, match="no exchange"):
                 await transport.publish(Route(f"{namespace}.nowhere", "x"), Message(b"x", "call"), deadline=in_time())
             await send(transport, b"next")
         await eventually(lambda: len(inbox) == 3)
@@ -623,8 +629,64 @@ async def test_who_may_not_declare_relies_on_others_and_hears_what_is_refused(
                 await guest.subscribe(guest.topology.mailbox("ada"), Inbox(), prefetch=1)
         await own_broker.ctl("set_permissions", restricted.user, "^$", "^$", ".*")
         async with opened(RabbitTransport(restricted, namespace=namespace)) as guest:
-            with pytest.raises(PublishRefusedError, match="ACCESS_REFUSED"):
+            with pytest.raises(PublishForbiddenError, match="ACCESS_REFUSED"):
                 await send(guest, b"y")
+
+
+async def test_a_forbidden_publish_costs_its_neighbours_nothing(own_broker: Broker, namespace: str) -> None:
+    parts = Address.parse(own_broker.url)
+    restricted = replace(parts, user=namespace, password=PASSWORD)
+    await own_broker.ctl("add_user", restricted.user, PASSWORD)
+    await own_broker.ctl("set_permissions", restricted.user, ".*", ".*", ".*")
+    inbox, secret = Inbox(ack=True), Inbox(ack=True)
+    async with opened(RabbitTransport(parts, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), inbox, prefetch=100)
+        await transport.subscribe(transport.topology.call_queue("admin", "main"), secret, prefetch=100)
+        exchange = transport.topology.calls.name
+        await own_broker.ctl("set_topic_permissions", restricted.user, exchange, rf"^{PROVIDER}\..*", ".*")
+        async with opened(RabbitTransport(restricted, namespace=namespace)) as guest:
+            for _ in range(3):
+                providers = [PROVIDER] * 30 + ["admin"] * 3 + [PROVIDER] * 30
+                sent = (send(guest, b"x", provider_id=provider) for provider in providers)
+                outcomes = await asyncio.gather(*sent, return_exceptions=True)
+                told = [type(outcome) for outcome in outcomes]
+                assert told == [type(None)] * 30 + [PublishForbiddenError] * 3 + [type(None)] * 30
+                assert "key 'admin.main'" in str(outcomes[30])
+        await eventually(lambda: len(inbox) == 180)
+        assert secret.bodies == []
+
+
+async def test_a_permission_that_is_revoked_is_noticed_by_the_publishes_of_that_route(
+    own_broker: Broker, namespace: str
+) -> None:
+    """On an open channel the broker goes on by what it looked up."""
+    parts = Address.parse(own_broker.url)
+    restricted = replace(parts, user=namespace, password=PASSWORD)
+    await own_broker.ctl("add_user", restricted.user, PASSWORD)
+    await own_broker.ctl("set_permissions", restricted.user, ".*", ".*", ".*")
+    async with opened(RabbitTransport(parts, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), Inbox(ack=True), prefetch=100)
+        async with (
+            proxy_to(own_broker.url) as proxy,
+            opened(RabbitTransport(replace(restricted, port=proxy.port), namespace=namespace)) as guest,
+        ):
+            await send(guest, b"1", b"2")
+            await own_broker.ctl("set_topic_permissions", restricted.user, transport.topology.calls.name, "^$", "")
+            await proxy.cut()
+            await eventually(lambda: guest._links[0].connection is None)
+            for _ in range(2):
+                with pytest.raises(PublishForbiddenError, match="ACCESS_REFUSED"):
+                    await send(guest, b"3")
+
+
+async def test_a_message_over_the_broker_s_limit_is_refused_for_good(broker: Broker, namespace: str) -> None:
+    size = (128 if broker.version.startswith("3.") else 16) * 1024 * 1024 + 1
+    async with opened(RabbitTransport(broker.url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), Inbox(ack=True), prefetch=1)
+        for _ in range(2):
+            with pytest.raises(PublishForbiddenError, match="larger than configured"):
+                await send(transport, b"x" * size)
+            await send(transport, b"small")
 
 
 async def test_subscribing_during_an_outage_ends_within_the_connect_timeout(proxy: Proxy, namespace: str) -> None:

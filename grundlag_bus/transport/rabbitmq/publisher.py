@@ -2,12 +2,16 @@
 
 A publish is in one of three places:
 
-    waiting     nothing of it was written: no connection, the broker blocks, the socket is full or the budget is spent
+    waiting     nothing of it was written: no connection, the broker blocks, the socket is full, the budget is spent,
+                or its route is being tried
     pending     written, not confirmed; its bytes count against the budget
     done        confirmed, refused, returned, or given up by its publisher
 
 waiting ones move on in their order. A publisher that gives up (deadline, cancellation) takes a waiting publish with it,
 which then was never written; a pending one stays pending for the budget's sake until the broker confirms it.
+
+The first publish to a route is tried on another channel (`trials`). Of a permission that is revoked later the broker
+may take notice at any time: then all that is pending beside is unsure.
 """
 
 from __future__ import annotations
@@ -18,19 +22,14 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from grundlag_bus.errors import (
-    PublishExpiredError,
-    PublishRefusedError,
-    PublishUnsureError,
-    TransportClosedError,
-    TransportError,
-    UnroutableError,
-)
+from grundlag_bus.errors import PublishExpiredError, PublishUnsureError, TransportClosedError
 from grundlag_bus.transport.rabbitmq import frames
+from grundlag_bus.transport.rabbitmq.publish import Publish, Refusal
+from grundlag_bus.transport.rabbitmq.trials import Trials
 from grundlag_bus.transport.rabbitmq.wire import Taker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from grundlag_bus.transport.base import Message
     from grundlag_bus.transport.rabbitmq.address import Address
@@ -38,30 +37,9 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.topology import Route
 
 _ROUTES_KEPT = 4096
-_MESSAGE_OVERHEAD = 512
-"""What a publish counts against the budget besides its body: frames, properties and our own book-keeping."""
 _LONGEST_SLEEP = 5.0
 """Seconds after which deadlines are looked at again anyway: they are by the wall clock, which may be set."""
 _IDLE = float("inf")
-
-
-class _Publish:
-    __slots__ = ("deadline", "future", "message", "route", "size", "written")
-
-    def __init__(
-        self,
-        future: asyncio.Future[None],
-        route: Route,
-        message: Message,
-        deadline: float,
-        written: Callable[[], None] | None,
-    ) -> None:
-        self.future = future
-        self.route = route
-        self.message: Message | None = message
-        self.deadline = deadline
-        self.written = written
-        self.size = len(message.body) + _MESSAGE_OVERHEAD
 
 
 class Publisher(Taker):
@@ -82,12 +60,14 @@ class Publisher(Taker):
         self._sequence = 0
         self._prefix = b""
         self._methods: dict[Route, bytes] = {}
+        self._known: set[Route] = set()
+        self._trials = Trials(address, known=self._known.add, released=self._release, again=self._again)
         self._ready = False
         self._blocked: str | None = None
         self._closed = False
         self._down: str | None = "not connected yet"
-        self._waiting: OrderedDict[_Publish, None] = OrderedDict()
-        self._pending: dict[int, _Publish] = {}
+        self._waiting: OrderedDict[Publish, None] = OrderedDict()
+        self._pending: dict[int, Publish] = {}
         self._oldest = 1
         self._used = 0
         self._alarm: asyncio.TimerHandle | None = None
@@ -101,7 +81,7 @@ class Publisher(Taker):
     @property
     def outstanding(self) -> int:
         """How many publishes are waiting or pending."""
-        return len(self._waiting) + len(self._pending)
+        return len(self._waiting) + len(self._pending) + len(self._trials.held) + len(self._trials.pending)
 
     async def publish(
         self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
@@ -109,7 +89,7 @@ class Publisher(Taker):
         """See `Transport.publish`."""
         if self._closed:
             raise TransportClosedError("The transport was closed: nothing was published.")
-        publish = _Publish(self._loop.create_future(), route, message, deadline, written)
+        publish = Publish(self._loop.create_future(), route, message, deadline, written)
         if deadline <= time.time():
             await asyncio.sleep(0)  # who tries again at once must not hold up the loop
             raise self._too_late()
@@ -122,19 +102,23 @@ class Publisher(Taker):
         try:
             await publish.future
         except asyncio.CancelledError:
-            if self._waiting.pop(publish, publish) is None:
+            if not self._trials.drop(publish) and self._waiting.pop(publish, publish) is None:
                 self._pump()  # it may have been the first, and too large for what is free
             raise
 
     # --- the channel --------------------------------------------------------------------------------------------------
 
-    def attach(self, wire: Wire, channel: int, frame_max: int) -> None:
-        """Publish on this channel from now on, what waits first. The channel is in confirm mode and was not used."""
+    def attach(self, wire: Wire, channel: int, frame_max: int, open_channel: Callable[[Taker], Awaitable[int]]) -> None:
+        """Publish on this channel from now on, what waits first. The channel is in confirm mode and was not used.
+
+        open_channel: opens another one such on the same connection and returns its number.
+        """
         self._wire, self._channel = wire, channel
         self._body_limit = frame_max - frames.OVERHEAD
         self._sequence, self._oldest = 0, 1
         self._prefix = os.urandom(6).hex().encode()
         self._methods.clear()
+        self._trials.attach(wire, self._body_limit, open_channel)
         self._blocked = wire.blocked
         self._down = None
         self._consider()
@@ -146,10 +130,11 @@ class Publisher(Taker):
         self._wire = None
         self._down = reason
         self._ready = False
-        pending, self._pending, self._used = self._pending, {}, 0
-        alone = len(pending) == 1
-        for publish in pending.values():
-            _fail(publish, _ended(self._address, reason, alone=alone))
+        pending, self._pending = list(self._pending.values()), {}
+        self._used -= sum(publish.size for publish in pending)
+        self._blame(pending, reason)
+        for publish in pending:
+            publish.unsure(self._address, reason)
         if not self._closed:
             self._lost_channel()
 
@@ -165,12 +150,28 @@ class Publisher(Taker):
         self._closed = True
         self._ready = False
         self.closed("the transport was closed")
+        self._trials.close()
         waiting, self._waiting = self._waiting, OrderedDict()
         for publish in waiting:
-            _fail(publish, TransportClosedError("The transport was closed before this was written."))
+            publish.closed()
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+
+    def _blame(self, pending: list[Publish], reason: str) -> None:
+        """Tell the one that is certainly refused, and have the routes tried again that may be.
+
+        The broker takes nothing on a channel after what it refused there. So of several that it may have been, the last
+        was not accepted in any case, and those before it may have been.
+        """
+        refusal = Refusal.read(reason)
+        if refusal is None:
+            return
+        suspects = [publish for publish in pending if refusal.may_be_of(publish)]
+        routes = {publish.route for publish in suspects}
+        self._known -= routes
+        if suspects and (len(routes) == 1 or refusal.of_message):
+            suspects[-1].forbidden(self._address, reason)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -179,7 +180,7 @@ class Publisher(Taker):
         self._ready = wire is not None and self._blocked is None and not wire.full and not self._closed
         self._pump()
 
-    def _fits(self, publish: _Publish) -> bool:
+    def _fits(self, publish: Publish) -> bool:
         return self._used + publish.size <= self._budget or not self._used
 
     def _pump(self) -> None:
@@ -191,33 +192,51 @@ class Publisher(Taker):
             del waiting[publish]
             self._write(publish)
 
-    def _write(self, publish: _Publish) -> None:
+    def _write(self, publish: Publish) -> None:
         wire, message = self._wire, publish.message
         assert wire is not None  # noqa: S101  ready means attached
         assert message is not None  # noqa: S101  written once
         sequence = self._sequence + 1
         try:
             method = self._methods.get(publish.route) or self._method(publish.route)
+            if method is None:
+                if self._trials.add(publish):
+                    self._used += publish.size
+                return
             message_id = b"%b-%d" % (self._prefix, sequence)
             content = frames.publish_content(self._channel, message, message_id, self._body_limit)
         except ValueError as error:  # a text that AMQP cannot carry: the publisher's own mistake, nobody else's
-            _fail(publish, error)
+            publish.fail(error)
             return
         self._sequence = sequence
         self._pending[sequence] = publish
         self._used += publish.size
-        publish.message = None
         wire.send(method + content)
-        if publish.written is not None:
-            publish.written()
+        publish.wrote()
         if wire.full:
             self._ready = False
 
-    def _method(self, route: Route) -> bytes:
-        if len(self._methods) >= _ROUTES_KEPT:
+    def _method(self, route: Route) -> bytes | None:
+        """Return None for a route that has to be tried first."""
+        if route not in self._known:
+            return None
+        if len(self._known) > _ROUTES_KEPT:
             self._methods.clear()
+            self._known.clear()
+            self._known.add(route)
         method = self._methods[route] = frames.publish_method(self._channel, route)
         return method
+
+    def _again(self, publishes: Iterable[Publish]) -> None:
+        """Write these before all others, in their order."""
+        for publish in reversed(list(publishes)):
+            self._waiting[publish] = None
+            self._waiting.move_to_end(publish, last=False)
+        self._loop.call_soon(self._pump)
+
+    def _release(self, size: int) -> None:
+        self._used -= size
+        self._loop.call_soon(self._pump)
 
     # --- what the broker says -----------------------------------------------------------------------------------------
 
@@ -239,23 +258,11 @@ class Publisher(Taker):
             return
         publish = self._pending.get(int(number))
         if publish is not None:
-            route = publish.route
-            where = f"exchange {route.exchange!r} with key {route.routing_key!r}"
-            _fail(publish, UnroutableError(f"No queue takes what is published to {where} ({reason})."))
+            publish.returned(reason)
 
-    def _settle(self, publish: _Publish, *, accepted: bool) -> None:
+    def _settle(self, publish: Publish, *, accepted: bool) -> None:
         self._used -= publish.size
-        future = publish.future
-        if future.done():
-            return
-        if accepted:
-            future.set_result(None)
-        else:
-            future.set_exception(
-                PublishRefusedError(
-                    f"The broker at {self._address} refused the message: a queue is full, or has no leader now."
-                )
-            )
+        publish.settle(self._address, accepted=accepted)
 
     # --- deadlines ----------------------------------------------------------------------------------------------------
 
@@ -271,17 +278,20 @@ class Publisher(Taker):
     def _ring(self) -> None:
         self._alarm, self._alarm_at = None, _IDLE
         now, nearest = time.time(), _IDLE
-        for publish in [*self._waiting, *self._pending.values()]:
+        trials = self._trials
+        for publish in [*self._waiting, *trials.held, *self._pending.values(), *trials.pending]:
             if publish.deadline > now:
                 nearest = min(nearest, publish.deadline)
             elif publish in self._waiting:
                 del self._waiting[publish]
-                _fail(publish, self._too_late())
+                publish.fail(self._too_late())
+            elif trials.drop(publish):
+                publish.fail(self._too_late())
             else:
-                _fail(
-                    publish,
-                    PublishUnsureError(f"The broker at {self._address} did not confirm a message by its deadline."),
+                publish.fail(
+                    PublishUnsureError(f"The broker at {self._address} did not confirm a message by its deadline.")
                 )
+                trials.overdue(publish)
         self._pump()
         if nearest < self._alarm_at:
             self._set_alarm(nearest)
@@ -296,15 +306,3 @@ class Publisher(Taker):
         else:
             why = "the deadline had passed"
         return PublishExpiredError(f"Nothing was published to {self._address} by the deadline: {why}.")
-
-
-def _ended(address: Address, reason: str, *, alone: bool) -> TransportError:
-    # The broker closes the channel of a publish that it refuses. If that was the only one, it is known which.
-    if alone and reason.startswith(("ACCESS_REFUSED", "NOT_FOUND", "PRECONDITION_FAILED")):
-        return PublishRefusedError(f"The broker at {address} refused the message: {reason}")
-    return PublishUnsureError(f"The connection to {address} ended before a message was confirmed: {reason}")
-
-
-def _fail(publish: _Publish, error: Exception) -> None:
-    if not publish.future.done():
-        publish.future.set_exception(error)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grundlag_bus.transport.base import Delivery, Message, Subscription
+    from grundlag_bus.transport.rabbitmq.wire import Taker
     from grundlag_bus.transport.topology import Queue, Route, Stream
 
 _log = get_logger(__name__)
@@ -149,7 +150,11 @@ class RabbitTransport:
         assert publisher is not None  # noqa: S101  made before the links
         await declare_topology(connection, self.topology)
         channel = await connection.channel(publisher, confirms=True)
-        publisher.attach(connection.wire, channel.number, connection.frame_max)
+
+        async def open_channel(taker: Taker) -> int:
+            return (await connection.channel(taker, confirms=True)).number
+
+        publisher.attach(connection.wire, channel.number, connection.frame_max, open_channel)
 
     async def _set_up_consuming(self, connection: Connection) -> None:
         await declare_topology(connection, self.topology)
