@@ -47,6 +47,16 @@ class Run:
         if delivery.message.reply_to is not None:
             self._mailboxes[delivery.message.reply_to] = None
 
+    @property
+    def lost(self) -> int:
+        """How many starts of this call ended with the death of their worker."""
+        return max((delivery.lost for delivery in self._deliveries), default=0)
+
+    @property
+    def has_mailbox(self) -> bool:
+        """Whether anybody waits for a reply that is not published yet."""
+        return bool(self._mailboxes)
+
     def next_mailbox(self) -> str | None:
         """Take one of those who wait for the reply: each once, and again when the call came again since."""
         mailbox = next(iter(self._mailboxes), None)

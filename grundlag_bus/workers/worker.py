@@ -22,8 +22,19 @@ from typing import TYPE_CHECKING
 from grundlag_bus.errors import ConfigurationError, EnvelopeError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
+from grundlag_bus.providers.disposition import Again, Dead, Disposition, End
 from grundlag_bus.providers.local import LocalCaller
-from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply, new_call_id
+from grundlag_bus.schema.envelope import (
+    Call,
+    Failed,
+    Reply,
+    Response,
+    decode_call,
+    encode_call,
+    encode_reply,
+    new_call_id,
+)
+from grundlag_bus.schema.dead_letter import DeadLetter
 from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.confirmed import Fate, publish_confirmed
@@ -172,32 +183,70 @@ class Worker:
         run.serving.add_done_callback(self._serving.discard)
 
     async def _serve(self, run: Run) -> None:
-        call = run.call
         try:
-            body = encode_reply(await self._outcome(run))
-            await self._reply(run, body)
-            await self._local.ended(call.call_id)
-            await self._reply(run, body)  # to who asked meanwhile
-            run.ack()
+            match await self._disposition(run):
+                case End(response):
+                    await self._end(run, response)
+                case Dead(response):
+                    await self._bury(run, response)
+                case Again(call, pause):
+                    await self._send_on(run, call, pause)
         except asyncio.CancelledError:
             run.nack()
             raise
         except Exception:
             # A defect of this package. Given back, the call would come again at once, and for ever.
-            _LOGGER.exception("serving_failed", call_id=call.call_id, worker=self.name)
+            _LOGGER.exception("serving_failed", call_id=run.call.call_id, worker=self.name)
             run.reject()
         finally:
-            del self._runs[call.call_id]
+            del self._runs[run.call.call_id]
 
-    async def _outcome(self, run: Run) -> Reply:
+    async def _disposition(self, run: Run) -> Disposition:
         try:
-            return await self._local.call(run.call)
+            return await self._local.run(run.call, lost=run.lost)
         except asyncio.CancelledError as error:
             if run.stopping:
                 raise
             # The action cancelled its own asyncio task. Given back, the call would do so again at once.
             run.serving.uncancel()
-            return self._local.reply(run.call, failures.internal(run.call, error, []))
+            return End(failures.internal(run.call, error, []))
+
+    async def _end(self, run: Run, response: Response) -> None:
+        """Reply, then settle."""
+        body = encode_reply(self._local.reply(run.call, response))
+        await self._reply(run, body)
+        await self._local.ended(run.call.call_id)
+        await self._reply(run, body)  # to who asked meanwhile
+        run.ack()
+
+    async def _bury(self, run: Run, response: Failed) -> None:
+        """Dead-letter with the reason, reply, then settle."""
+        letter = DeadLetter(response, self.name, self._transport.now(), run.call)
+        message = Message(letter.encode(), "dead", correlation_id=run.call.call_id)
+        until = self._transport.now() + REPLY_WITHIN
+        fate = await publish_confirmed(self._transport, self._transport.topology.dead_route, message, until=until)
+        if fate is Fate.CONFIRMED:
+            await self._end(run, response)
+        else:
+            _LOGGER.error("dead_letter_not_taken", call_id=run.call.call_id, reason=fate.name.lower())
+            run.nack()
+
+    async def _send_on(self, run: Run, call: Call, pause: float) -> None:
+        """Publish the next generation, then settle. Nothing is held meanwhile."""
+        await self._local.ended(call.call_id)
+        body = encode_call(call)
+        route = self._transport.topology.delayed_call_route(call.provider_id, call.lane, pause)
+        while True:
+            mailbox = run.next_mailbox()
+            message = Message(body, "call", correlation_id=call.call_id, reply_to=mailbox)
+            fate = await publish_confirmed(self._transport, route, message, until=call.deadline)
+            if fate is not Fate.CONFIRMED:
+                _LOGGER.warning("generation_not_taken", call_id=call.call_id, reason=fate.name.lower())
+                run.nack()
+                return
+            if not run.has_mailbox:
+                run.ack()
+                return
 
     async def _refuse(self, run: Run) -> None:
         call = run.call
