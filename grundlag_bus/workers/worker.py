@@ -24,6 +24,7 @@ from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
 from grundlag_bus.providers.disposition import Again, Dead, Disposition, End
 from grundlag_bus.providers.local import LocalCaller
+from grundlag_bus.schema.dead_letter import DeadLetter
 from grundlag_bus.schema.envelope import (
     Call,
     Failed,
@@ -34,7 +35,6 @@ from grundlag_bus.schema.envelope import (
     encode_reply,
     new_call_id,
 )
-from grundlag_bus.schema.dead_letter import DeadLetter
 from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.confirmed import Fate, publish_confirmed

@@ -196,3 +196,17 @@ class Blob(BaseModel):
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     content: bytes
+
+
+class Troubles(BaseModel):
+    """How often an action fails or defers before it completes, and how long it waits each time."""
+
+    times: int
+    after: float = 0
+    kind: str = "connection"
+
+
+class Started(BaseModel):
+    call_id: str
+    attempt: int
+    deferred: Any = None

@@ -17,8 +17,10 @@ from typing import Any, NoReturn
 from grundlag_bus import (
     ActionContext,
     ActionFailed,
+    Defer,
     Provider,
     ProviderRegistry,
+    Retry,
     SealKeys,
     ServiceRegistry,
     ToolInterrupt,
@@ -46,9 +48,11 @@ from tests.support.contract_models import (
     Scoped,
     Seconds,
     Spoil,
+    Started,
     Sum,
     Target,
     Tree,
+    Troubles,
     Where,
 )
 from tests.support.eventually import eventually
@@ -265,6 +269,33 @@ async def hold(gate: Named, ctx: ActionContext) -> Named:
     seen.runs[f"hold {gate.name}"] += 1
     await eventually(seen.gate(gate.name).is_set, within=60)
     return Named(name=ctx.call_id)
+
+
+@contract.action(
+    "flaky", name="Fail a few times", retry=Retry(on=(ConnectionError, ActionFailed), attempts=3, backoff=0)
+)
+async def flaky(troubles: Troubles, ctx: ActionContext) -> Started:
+    """Raises in as many attempts as it is told."""
+    seen.notes.append(("flaky", ctx.call_id, ctx.attempt))
+    ctx.items.emit("attempt", {"number": ctx.attempt})
+    if ctx.attempt <= troubles.times:
+        if troubles.kind == "told":
+            raise ActionFailed("busy", f"It is busy ({ctx.attempt}).", details={"attempt": ctx.attempt})
+        raise ConnectionError if troubles.kind == "connection" else LookupError
+    return Started(call_id=ctx.call_id, attempt=ctx.attempt)
+
+
+@contract.action("later", name="Defer a few times")
+async def later(troubles: Troubles, ctx: ActionContext) -> Started:
+    """Defers as often as it is told, and counts in what it keeps."""
+    count = 0 if ctx.deferred is None else ctx.deferred["count"]
+    seen.notes.append(("later", ctx.call_id, count))
+    if count < troubles.times:
+        try:
+            raise Defer({"count": count + 1}, after=troubles.after)
+        except Exception as error:  # it must not be swallowed
+            raise AssertionError from error
+    return Started(call_id=ctx.call_id, attempt=ctx.attempt, deferred=ctx.deferred)
 
 
 @contract.action("holdByFile", name="Wait until a file says so")
