@@ -2,8 +2,8 @@
 
     { v, diedAt, worker, reason: { code, message, details? }, call: <the call envelope> }
 
-What the broker itself dead-letters (an envelope that a worker refused to read, say) has no such cover: it is the message
-as it was published.
+What the broker itself dead-letters (an envelope that a worker refused to read, say) has no such cover: it is the
+message as it was published.
 """
 
 from __future__ import annotations
