@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import structlog
 
 from ops.rabbitmq.roots import SUITES, BrokerUnavailableError
 from tests.support.broker import DEFAULT_VERSION, Broker, BrokerNode, GivenNode, obtain
@@ -25,6 +26,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for line in config.stash[_BROKERS]:
         terminalreporter.write_line(f"broker: {line}")
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_nobody_configured_them() -> Iterator[None]:
+    """Take back what `structlog.testing.capture_logs` and the command line configure, for the tests that follow."""
+    yield
+    structlog.reset_defaults()
 
 
 def _wanted_version() -> str:

@@ -148,6 +148,11 @@ def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> B
     one that is shared within the process, or a registry, whose actions then run in this process without a bus.
     Raises ConfigurationError; entering it raises BusUnreachableError and TopologyMismatchError.
     """
+    if not isinstance(source, str | ProviderRegistry):
+        raise ConfigurationError(
+            f"connect() takes an address or a ProviderRegistry, and was given {type(source).__name__}: make a "
+            "ProviderRegistry([provider]) of a provider, and see whether the variable that holds the address is set."
+        )
     if isinstance(source, ProviderRegistry):
         return RegistryBus(source, namespace=Topology(namespace).namespace)
     scheme, _, rest = source.partition("://")
@@ -159,5 +164,6 @@ def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> B
 
         return TransportBus(RabbitTransport(source, namespace=namespace))
     raise ConfigurationError(
-        f"The address {scheme + '://' if rest else 'given'} is none that a bus has: use amqp://, amqps:// or memory://."
+        f"No bus has an address that begins with {f'{scheme[:10]}://' if rest else 'anything like this one'}: "
+        "use amqp://, amqps:// or memory://, as in amqp://guest:guest@localhost/."
     )

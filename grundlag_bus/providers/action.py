@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_type_hints
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from grundlag_bus.errors import (
     ActionInputValidationError,
     ActionOutputValidationError,
     AnswerInvalidError,
     ConfigurationError,
+    ToolInterrupt,
 )
+from grundlag_bus.providers.context import ActionContext
 from grundlag_bus.providers.disposition import Policy, Retry
 from grundlag_bus.providers.threads import call_as_coroutine
 from grundlag_bus.schema.manifest import ActionManifest
@@ -23,7 +25,6 @@ from grundlag_bus.schema.shape import MismatchError, Shape, make_shape
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grundlag_bus.providers.context import ActionContext
     from grundlag_bus.providers.threads import Threads
 
 
@@ -54,16 +55,37 @@ class Action:
     async def execute(self, input: Any, context: ActionContext[Any]) -> Any:  # noqa: A002  the wire's word
         """Run the action here, with the same validation as in a worker, and return what it returned.
 
-        input: a value of the input model, or JSON data for one. Raises ActionInputValidationError (the function did not
-        run), ActionOutputValidationError, ToolInterrupt, and what the function raises.
+        input: a value of the input model, or JSON data for one; the same holds for the answer in `context`. Raises
+        ActionInputValidationError and AnswerInvalidError (the function did not run), ActionOutputValidationError,
+        ToolInterrupt, and what the function raises.
         """
         try:
             value = self.input.accept(input)
         except MismatchError as error:
             raise ActionInputValidationError(self.id, error.issues) from error
-        result = await self.run(value, context)
+        self._check_answer(context)
+        try:
+            result = await self.run(value, context)
+        except ToolInterrupt as interrupt:
+            if self.answer is None and interrupt.interrupt_id is None:
+                raise self.undeclared_interrupt() from interrupt
+            raise
         self.dump(result)
         return self.output.accept(result)
+
+    def _check_answer(self, context: ActionContext[Any]) -> None:
+        if self.answer is not None and context.resumption is not None:
+            try:
+                answer = self.answer.accept(context.resumption.answer)
+            except MismatchError as error:
+                raise AnswerInvalidError(self.id, error.issues) from error
+            context.resumption = replace(context.resumption, answer=answer)
+
+    def undeclared_interrupt(self) -> ConfigurationError:
+        """Make the error of an action that interrupts and does not say what it may be answered."""
+        return ConfigurationError(
+            f"Action {self.id} raised ToolInterrupt and declares no answer: add answer=Model to its definition."
+        )
 
     def parse(self, data: Any) -> Any:
         """Turn JSON data into an input. Raises ActionInputValidationError."""
@@ -137,6 +159,10 @@ def define_action(  # noqa: PLR0913  what an action is made of
     check_id("action", id)
     check_id("lane", lane)
     of = f"action {id}"
+    if answer is not None and _count_of_arguments(execute, of) == 1:
+        raise ConfigurationError(
+            f"{of} declares an answer, and its function takes no context to find it in: make it (input, context)."
+        )
     if isinstance(reads, str):
         raise ConfigurationError(f"{of}: reads={reads!r} is one text: give a list of item types, as in [{reads!r}].")
     return Action(
@@ -164,7 +190,8 @@ def read_signature(function: Callable[..., Any], scope: Mapping[str, Any], *, of
     scope: the local names where the function is defined, for models made in a function. Raises ConfigurationError.
     """
     _count_of_arguments(function, of)
-    first = next(iter(inspect.signature(function).parameters))
+    first, *others = inspect.signature(function).parameters
+    _check_context(function, others[0] if others else None, scope, of)
     found = []
     for name, what in ((first, f"its first argument {first!r}"), ("return", "what it returns")):
         annotation = function.__annotations__.get(name, inspect.Parameter.empty)
@@ -180,6 +207,23 @@ def read_signature(function: Callable[..., Any], scope: Mapping[str, Any], *, of
             ) from error
         found.append(hints[name])
     return found[0], found[1]
+
+
+def _check_context(function: Callable[..., Any], name: str | None, scope: Mapping[str, Any], of: str) -> None:
+    """Refuse a second argument that says it is something else than the context."""
+    annotation = function.__annotations__.get(name or "")
+    if annotation is None:
+        return
+    try:
+        kind = get_type_hints(_Only("ctx", annotation), vars(sys.modules[function.__module__]), dict(scope))["ctx"]
+    except NameError:
+        return  # imported for the type checker alone
+    kind = get_origin(kind) or kind
+    if inspect.isclass(kind) and not issubclass(kind, ActionContext):
+        raise ConfigurationError(
+            f"{of}: its second argument {name!r} is annotated as {kind.__qualname__}, and gets the ActionContext: "
+            "put all of the input into the first."
+        )
 
 
 class _Only:

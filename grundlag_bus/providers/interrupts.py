@@ -46,7 +46,7 @@ class Interrupts:
     ) -> Interrupted:
         """Make the response that asks a person.
 
-        Raises NestedInterruptError, NotJsonError, and TypeError for an action that declares no answer.
+        Raises NestedInterruptError, NotJsonError, and ConfigurationError for an action that declares no answer.
         """
         if interrupt.interrupt_id is not None:
             raise NestedInterruptError(
@@ -54,7 +54,7 @@ class Interrupts:
                 f"({interrupt.message!r}): it has to catch ToolInterrupt and ask itself."
             )
         if action.answer is None:
-            raise TypeError(f"action {action.id} raised ToolInterrupt and declares no answer: add answer=Model to it")
+            raise action.undeclared_interrupt()
         interrupt_id = derived_interrupt_id(call.call_id, call.generation)
         expires_at = self._clock() + EXPIRY
         state = plain(interrupt.state, at=("interrupt", "state"))

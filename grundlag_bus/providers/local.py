@@ -19,6 +19,7 @@ from grundlag_bus.errors import (
     ActionInputValidationError,
     ActionOutputValidationError,
     CallError,
+    ConfigurationError,
     Defer,
     ForbiddenError,
     NestedInterruptError,
@@ -214,7 +215,7 @@ class LocalCaller:
         except NotJsonError as not_json:
             invalid = ActionOutputValidationError(action.id, [not_json.issue])
             return Ended(failures.output_refused(call, invalid, items))
-        except TypeError as misused:
+        except (ConfigurationError, TypeError) as misused:
             return Ended(failures.internal(call, misused, items))
 
 

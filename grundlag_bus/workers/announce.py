@@ -28,6 +28,8 @@ async def announce(transport: Transport, registry: ProviderRegistry) -> None:
         if newest is not None and newest.revision > ours.revision:
             _LOGGER.warning("older_revision", provider=provider.id, ours=ours.revision, announced=newest.revision)
         elif newest is None or newest.encode() != ours.encode():
+            if newest is not None:
+                _LOGGER.info("announcement_replaced", provider=provider.id, revision=ours.revision)
             deadline = transport.now() + PUBLISH_WITHIN
             await transport.publish(stream.route, Message(ours.encode(), "manifest"), deadline=deadline)
 

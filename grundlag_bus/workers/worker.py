@@ -19,7 +19,7 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING
 
-from grundlag_bus.errors import ConfigurationError, EnvelopeError
+from grundlag_bus.errors import ConfigurationError, EnvelopeError, GrundlagError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
 from grundlag_bus.providers.disposition import Again, Dead, Disposition, End
@@ -90,6 +90,7 @@ class Worker:
         self._subscriptions: list[Subscription] = []
         self._runs: dict[str, Run] = {}
         self._serving: set[asyncio.Task[None]] = set()
+        self._announcing: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
 
@@ -135,11 +136,27 @@ class Worker:
             for lane in provider.lanes:
                 queue = topology.call_queue(provider.id, lane)
                 receive = partial(self._receive, provider.id, lane)
-                subscription = await self._transport.subscribe(queue, receive, prefetch=self._concurrency)
+                subscription = await self._transport.subscribe(
+                    queue, receive, prefetch=self._concurrency, renewed=self._queue_renewed
+                )
                 self._subscriptions.append(subscription)
+
+    def _queue_renewed(self) -> None:
+        """Announce again: a broker that lost a queue may have lost the manifests too."""
+        announcing = asyncio.get_running_loop().create_task(self._announce_again())
+        self._announcing.add(announcing)
+        announcing.add_done_callback(self._announcing.discard)
+
+    async def _announce_again(self) -> None:
+        try:
+            await announce(self._transport, self._registry)
+        except GrundlagError as error:
+            _LOGGER.warning("announcing_failed", reason=str(error), worker=self.name)
 
     async def _drain(self) -> None:
         self._local.drain.begun = True
+        for announcing in self._announcing:
+            announcing.cancel()
         try:
             await asyncio.gather(*(subscription.stop() for subscription in self._subscriptions))
             if self._serving and not self._aborted.is_set():

@@ -68,6 +68,21 @@ async def held(host: Host, name: str, count: int, context: ToolContext | None = 
 # --- workers ----------------------------------------------------------------------------------------------------------
 
 
+async def test_a_worker_whose_queue_was_lost_announces_its_provider_again(broker: Broker, namespace: str) -> None:
+    """A broker that comes back without its data has lost the manifests with the queues."""
+    async with open_host("rabbitmq", namespace, broker.url) as host:
+        topology = transport_of(host).topology
+        connection = await aiormq.connect(broker.url)
+        channel = await connection.channel()
+        await channel.queue_delete(topology.manifests.name)
+        await channel.queue_delete(topology.call_queue("contract", "main").name)
+        await connection.close()
+        async with asyncio.timeout(20):
+            while "contractAdd" not in await host.bus.to_tools():  # noqa: ASYNC110  it is asked of the broker
+                await asyncio.sleep(0.05)
+        assert await host.execute("add", {"a": 1, "b": 2}) == {"sum": 3}
+
+
 async def test_the_calls_of_a_killed_worker_complete_elsewhere(broker: Broker, namespace: str, tmp_path: Path) -> None:
     keys = SealKeys.generate()
     keys.save(tmp_path / "keys")

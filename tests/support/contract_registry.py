@@ -159,7 +159,7 @@ async def interrupt_undeclared(_: Nothing) -> Nothing:
 
 
 @contract.action("nest", name="Let the interrupt of an inner call pass", answer=Approval)
-async def nest(target: Target) -> Nothing:
+async def nest(target: Target, ctx: ActionContext) -> Nothing:
     await to_tool(ask).execute(target)
     return Nothing()
 

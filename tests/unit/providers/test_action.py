@@ -17,6 +17,7 @@ from grundlag_bus import (
     ActionContext,
     ActionInputValidationError,
     ActionOutputValidationError,
+    AnswerInvalidError,
     ConfigurationError,
     Provider,
     ToolInterrupt,
@@ -84,13 +85,50 @@ async def test_what_the_function_raises_passes() -> None:
     async def fail(_: Add) -> None:
         raise LookupError
 
+    async def ask(_: Add, ctx: ActionContext) -> None:
+        raise ToolInterrupt("?")
+
+    for function, answer, error in ((fail, None, LookupError), (ask, Add, ToolInterrupt)):
+        action = define_action(id="x", name="X", input=Add, output=None, execute=function, answer=answer)
+        with pytest.raises(error):
+            await action.execute({"a": 1}, testing.context())
+
+
+async def test_an_interrupt_that_no_answer_is_declared_for_is_refused_as_in_a_worker() -> None:
+    async def ask(_: Add, ctx: ActionContext) -> None:
+        raise ToolInterrupt("?")
+
+    action = define_action(id="x", name="X", input=Add, output=None, execute=ask)
+    with pytest.raises(ConfigurationError, match=r"add answer=Model to its definition"):
+        await action.execute({"a": 1}, testing.context())
+
+
+async def test_the_answer_of_a_test_is_checked_as_in_a_worker() -> None:
+    async def ask(_: Add, ctx: ActionContext[Add]) -> Any:
+        return {"sum": ctx.resumption.answer.a if ctx.resumption else 0}
+
+    action = define_action(id="x", name="X", input=Add, output=Sum, execute=ask, answer=Add)
+    assert (await action.execute({"a": 1}, testing.context(answer={"a": 7}))).sum == 7
+    with pytest.raises(AnswerInvalidError):
+        await action.execute({"a": 1}, testing.context(answer={"a": "much"}))
+
+
+def test_a_second_argument_that_is_not_the_context_is_refused() -> None:
+    provider = Provider("p", name="P")
+
+    async def two(first: Add, second: Sum) -> Sum:
+        return second
+
+    with pytest.raises(ConfigurationError, match="'second' is annotated as Sum, and gets the ActionContext"):
+        provider.action("two", name="Two")(two)
+
+
+def test_an_answer_without_a_context_to_find_it_in_is_refused() -> None:
     async def ask(_: Add) -> None:
         raise ToolInterrupt("?")
 
-    for function, error in ((fail, LookupError), (ask, ToolInterrupt)):
-        action = define_action(id="x", name="X", input=Add, output=None, execute=function)
-        with pytest.raises(error):
-            await action.execute({"a": 1}, testing.context())
+    with pytest.raises(ConfigurationError, match=r"make it \(input, context\)"):
+        define_action(id="x", name="X", input=Add, output=None, execute=ask, answer=Add)
 
 
 # --- sync and async ---------------------------------------------------------------------------------------------------

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from grundlag_bus import Action, ConfigurationError, Provider, define_action
+from grundlag_bus import Action, ActionContext, ConfigurationError, Provider, define_action
 
 
 class Note(BaseModel):
     text: str
 
 
-async def _act(note: Note) -> Note:
+async def _act(note: Note, ctx: ActionContext) -> Note:
     return note
 
 
