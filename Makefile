@@ -7,6 +7,7 @@ RUNTIME := $(VENV)/.installed-runtime
 STAMP := $(VENV)/.installed
 INSTALL := PIP_CONSTRAINT='$(CURDIR)/constraints.txt' $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
+PORT ?= 5672
 export ICS
 
 .DEFAULT_GOAL := list
@@ -59,8 +60,8 @@ cover: $(STAMP)  ## every test, with branch coverage
 contract-3.10: $(STAMP)  ## the contract suite on RabbitMQ 3.10
 	env -u GRUNDLAG_TEST_AMQP_URL GRUNDLAG_TEST_RABBITMQ=3.10 $(BIN)/python -m pytest tests/contract
 
-broker: $(STAMP)  ## a RabbitMQ 4.3 of your own at amqp://guest:guest@127.0.0.1:5672/ without Docker, until Ctrl-C
-	@$(BIN)/python -m ops.rabbitmq run --port 5672
+broker: $(STAMP)  ## a RabbitMQ 4.3 of your own at amqp://guest:guest@127.0.0.1:5672/ (PORT=N) without Docker, until Ctrl-C
+	@$(BIN)/python -m ops.rabbitmq run --port $(PORT)
 
 bench: $(STAMP)  ## calls per second beside hand-written aiormq and FastStream
 	$(BIN)/python -m ops.bench $(ARGS)

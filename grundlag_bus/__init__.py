@@ -15,7 +15,7 @@ _PLACES = {
     "errors": (
         "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError "
         "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallError CallIdReusedError "
-        "ConfigurationError DeadlineExceededError Defer ForbiddenError GrundlagError InternalError "
+        "ConfigurationError DatabaseError DeadlineExceededError Defer ForbiddenError GrundlagError InternalError "
         "InterruptExpiredError Issue NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError "
         "PayloadTooLargeError ProviderUnavailableError ServiceMissingError StateInvalidError "
         "ToolInputValidationError ToolInterrupt ToolOutputValidationError TopologyMismatchError "
@@ -39,7 +39,7 @@ _PLACES = {
         "Caller ItemStore Outcome Tool ToolContext ToolItems ToolResumption define_tool gather_outcomes to_tools"
     ),
     "transport": "MemoryTransport Transport",
-    "transport.rabbitmq": "RabbitTransport",
+    "transport.rabbitmq": "Address RabbitTransport",
     "workers": "Worker",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}

@@ -75,3 +75,5 @@ from grundlag_bus.transport import MemoryTransport as MemoryTransport
 from grundlag_bus.transport import Transport as Transport
 from grundlag_bus.transport.rabbitmq import RabbitTransport as RabbitTransport
 from grundlag_bus.workers import Worker as Worker
+from grundlag_bus.errors import DatabaseError as DatabaseError
+from grundlag_bus.transport.rabbitmq import Address as Address

@@ -22,6 +22,7 @@ from grundlag_bus.cli.options import (
     choose_source,
     log_level,
 )
+from grundlag_bus.errors import ConfigurationError
 
 app = typer.Typer(
     name="grundlag-bus",
@@ -66,7 +67,14 @@ def demo(
     namespace: NamespaceOrNone = None,
 ) -> int:
     """Show the main job: a calendar's actions, called as tools; on an embedded bus, or over RabbitMQ with --url."""
-    from grundlag_bus.cli.demo import demo as run_demo  # noqa: PLC0415  loaded when it runs
+    try:
+        from grundlag_bus.cli.demo import demo as run_demo  # noqa: PLC0415  loaded when it runs
+    except ModuleNotFoundError as error:
+        if error.name != "icalendar":
+            raise
+        raise ConfigurationError(
+            "The demo reads calendar files with icalendar, which is not installed: pip install 'grundlag-bus[demo]'."
+        ) from error
 
     return run_demo(ics=ics, url=url, namespace=namespace, level=log_level(ctx, "warning"))
 

@@ -71,7 +71,8 @@ class Transport(Protocol):
     async def open(self) -> None:
         """Connect and declare the exchanges and the dead queue of the topology. Idempotent.
 
-        Raises BusUnreachableError, TopologyMismatchError.
+        After it failed, or its only caller was cancelled, nothing is open and another try is allowed; after `close` it
+        is not. Raises BusUnreachableError, TopologyMismatchError, TransportClosedError.
         """
 
     async def close(self) -> None:

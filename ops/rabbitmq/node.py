@@ -80,6 +80,10 @@ class Node:
         if self.running:
             return
         self._end()
+        if is_taken(self.port):
+            raise BrokerUnavailableError(
+                f"Port {self.port} of 127.0.0.1 is taken: use what listens there, or choose another port."
+            )
         with (self._home / "output.log").open("ab") as output:
             self._process = subprocess.Popen(
                 self._inside(["bash", "-c", _SERVE + self._ending], lasting=True),
@@ -187,6 +191,17 @@ class Node:
     def _last_output(self) -> str:
         lines = (self._home / "output.log").read_text(errors="replace").split("\n")
         return " ".join(line.strip() for line in lines[-20:] if line.strip()) or "nothing"
+
+
+def is_taken(port: int) -> bool:
+    """Whether something listens on the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
 
 
 def free_ports(count: int) -> list[int]:

@@ -25,17 +25,20 @@ from grundlag_bus.errors import (
     PublishUnsureError,
     TopologyMismatchError,
     TransportClosedError,
-    TransportError,
+    UnroutableError,
 )
 from grundlag_bus.transport import Message
 from grundlag_bus.transport.rabbitmq import Address, RabbitTransport, frames
 from grundlag_bus.transport.rabbitmq.connection import Connection
-from grundlag_bus.transport.rabbitmq.wire import Taker
+from grundlag_bus.transport.rabbitmq.consumer import Consumer
+from grundlag_bus.transport.rabbitmq.declare import declare_queue
+from grundlag_bus.transport.rabbitmq.wire import Taker, Wire
 from grundlag_bus.transport.topology import Queue, Route
 from tests.support.broker import Broker
 from tests.support.certificates import make_certificates
 from tests.support.eventually import eventually
 from tests.support.proxy import Proxy, proxy_to
+from tests.support.sockets import Socket
 from tests.support.transports import Inbox, in_time, send
 
 PROVIDER = "calendar"
@@ -72,6 +75,12 @@ async def channel_of(url: str) -> AsyncIterator[aiormq.abc.AbstractChannel]:
 
 def calls(transport: RabbitTransport) -> Queue:
     return transport.topology.call_queue(PROVIDER, "main")
+
+
+async def send_to_nobody(transport: RabbitTransport) -> None:
+    """Show that publishing works."""
+    with pytest.raises(UnroutableError):
+        await send(transport, b"x", provider_id="nobody")
 
 
 def tasks() -> set[str]:
@@ -269,6 +278,94 @@ async def test_a_first_connection_waits_for_a_broker_that_is_starting(proxy: Pro
     await transport.close()
 
 
+async def test_a_cancelled_opening_leaves_nothing_and_may_be_tried_again(proxy: Proxy, namespace: str) -> None:
+    transport = RabbitTransport(proxy.url, namespace=namespace)
+    proxy.freeze()
+    first, second = asyncio.create_task(transport.open()), asyncio.create_task(transport.open())
+    await asyncio.sleep(0.1)
+    first.cancel()
+    await asyncio.wait({first})
+    await asyncio.sleep(0.05)
+    assert "open the transport" in tasks()  # the other still waits for it
+    second.cancel()
+    await asyncio.wait({second})
+    await eventually(lambda: tasks() == set())
+    proxy.thaw()
+    await asyncio.sleep(0.2)
+    assert tasks() == set()
+    for opening in (first, second):
+        assert opening.cancelled()
+    async with opened(transport):
+        await send_to_nobody(transport)
+
+
+async def test_an_opening_that_is_cancelled_at_any_moment_leaves_nothing(amqp_url: str, namespace: str) -> None:
+    turns = 0
+    while True:
+        transport = RabbitTransport(amqp_url, namespace=namespace)
+        opening = asyncio.create_task(transport.open())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+            if opening.done():
+                break
+        task_done = transport._opening is not None and transport._opening.done()
+        opening.cancel()
+        await asyncio.wait({opening})
+        if not opening.cancelled():
+            await transport.close()
+            break
+        await eventually(lambda: tasks() == set())
+        turns += 1 if task_done else 1 + turns // 3
+
+
+async def test_an_opening_is_ended_by_closing_and_says_so(proxy: Proxy, namespace: str) -> None:
+    transport = RabbitTransport(proxy.url, namespace=namespace)
+    proxy.freeze()
+    opening = asyncio.create_task(transport.open())
+    await asyncio.sleep(0.1)
+    await transport.close()
+    with pytest.raises(TransportClosedError):
+        await opening
+    assert tasks() == set()
+
+
+async def test_a_defect_while_a_channel_is_renewed_costs_the_connection_and_not_the_transport(
+    amqp_url: str, namespace: str
+) -> None:
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        link = transport._links[0]
+        real, before, times = link._set_up, link.connection, 0
+
+        async def defective(connection: Connection) -> None:
+            nonlocal times
+            times += 1
+            if times < 3:
+                raise RuntimeError("a word of aiormq's")
+            await real(connection)
+
+        link._set_up = defective
+        with structlog.testing.capture_logs() as logged:
+            link.renew()
+            await eventually(lambda: times == 3 and link.connection not in (None, before))
+        told = [entry["event"] for entry in logged]
+        assert told == ["bus.connecting_fails", "bus.connection_lost", "bus.connection_recovered"]
+        await send_to_nobody(transport)
+
+
+async def test_closing_a_connection_may_be_cancelled(amqp_url: str, proxy: Proxy) -> None:
+    for frozen in (False, True):
+        connection = await Connection.open(Address.parse(proxy.url), name="test", heartbeat=4, seconds=5)
+        if frozen:
+            proxy.freeze()
+        closing = asyncio.create_task(connection.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait({closing})
+        await eventually(connection.wire.lost.done)
+        assert connection.wire.lost.result() == "it was closed"
+        await eventually(lambda: tasks() == set())
+
+
 async def test_closing_during_an_outage_is_quick_and_complete(proxy: Proxy, namespace: str) -> None:
     transport = RabbitTransport(proxy.url, namespace=namespace)
     await transport.open()
@@ -400,6 +497,68 @@ async def test_a_queue_that_expired_during_an_outage_is_made_anew_and_says_so(
         await eventually(lambda: transport._links[1].connection is None)
         await attached(transport)
         assert renewed == [1]
+
+
+async def test_a_queue_that_was_made_anew_only_in_part_is_completed_and_says_so_once(
+    amqp_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection ends between the declaration and the binding."""
+    declares = 0
+
+    async def declare_in_part(connection: Connection, queue: Queue) -> None:
+        nonlocal declares
+        declares += 1
+        if declares > 1:
+            await declare_queue(connection, queue)
+            return
+        async with channel_of(amqp_url) as channel:
+            await channel.queue_declare(queue.name, durable=True, arguments=dict(queue.arguments))
+        connection.wire.abort("cut between declaring and binding")
+        await connection.wire.lost
+        raise ConnectionResetError("cut")
+
+    inbox, renewed = Inbox(ack=True), []
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        mailbox = transport.topology.mailbox("ada")
+        await transport.subscribe(mailbox, inbox, prefetch=10, renewed=lambda: renewed.append(1))
+        monkeypatch.setattr("grundlag_bus.transport.rabbitmq.subscription.declare_queue", declare_in_part)
+        async with channel_of(amqp_url) as channel:
+            await channel.queue_delete(mailbox.name)
+        await eventually(lambda: declares > 0)
+        await attached(transport)
+        await eventually(lambda: renewed == [1])
+        await transport.publish(transport.topology.reply_route("ada"), Message(b"x", "reply"), deadline=in_time())
+        await eventually(lambda: inbox.bodies == [b"x"])
+        assert renewed == [1]
+
+
+async def test_a_queue_that_lost_its_binding_meanwhile_is_bound_again(
+    amqp_url: str, proxy: Proxy, namespace: str
+) -> None:
+    """Another consumer made it anew and died before it came to the binding."""
+    inbox = Inbox(ack=True)
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        queue = calls(transport)
+        await transport.subscribe(queue, inbox, prefetch=1)
+        async with channel_of(amqp_url) as channel:
+            await channel.queue_unbind(queue.name, queue.exchange.name, queue.routing_key)
+        await proxy.cut()
+        await eventually(lambda: transport._links[1].connection is None)
+        await attached(transport)
+        await send(transport, b"x")
+        await eventually(lambda: inbox.bodies == [b"x"])
+
+
+async def test_what_arrives_while_a_consumer_s_channel_closes_reaches_nobody() -> None:
+    wire = Wire(asyncio.get_running_loop())
+    socket = Socket(wire)
+    inbox = Inbox()
+    consumer = Consumer(Connection(Any, wire), inbox, asyncio.Event())  # type: ignore[arg-type]
+    consumer.delivered(1, Message(b"x", "call"), redelivered=False)
+    assert (len(inbox), socket.written) == (0, b"")
+    consumer.live = True
+    consumer.delivered(2, Message(b"x", "call"), redelivered=False)
+    assert inbox.bodies == [b"x"]
 
 
 async def test_past_the_consumer_time_out_the_message_comes_again_over_a_fresh_consumer(
@@ -815,11 +974,3 @@ async def test_cancelled_subscribing_and_stopping_leave_nothing(amqp_url: str, n
         async with channel_of(amqp_url) as channel:
             declared = await channel.queue_declare(calls(transport).name, passive=True)
             assert declared.consumer_count == 0
-
-
-async def test_a_closed_transport_cannot_be_opened_again(amqp_url: str, namespace: str) -> None:
-    transport = RabbitTransport(amqp_url, namespace=namespace)
-    await transport.open()
-    await transport.close()
-    with pytest.raises(TransportError):
-        await transport.open()

@@ -36,13 +36,16 @@ class MemoryTransport:
         self._bus = bus if bus is not None else MemoryBus(clock=clock)
         self._subscriptions: set[_Subscription] = set()
         self._open = False
+        self._closed = False
 
     def now(self) -> float:
         """See `Transport.now`."""
         return self._clock()
 
     async def open(self) -> None:
-        """Declare the exchanges and the dead queue. A closed transport may be opened again."""
+        """See `Transport.open`."""
+        if self._closed:
+            raise TransportClosedError("The memory transport was closed: make another one, on the same bus if need be.")
         self._bus.attach()
         for exchange in self.topology.exchanges:
             self._bus.declare_exchange(exchange)
@@ -50,7 +53,7 @@ class MemoryTransport:
         self._open = True
 
     async def close(self) -> None:
-        self._open = False
+        self._open, self._closed = False, True
         for subscription in tuple(self._subscriptions):
             await subscription.close()
 

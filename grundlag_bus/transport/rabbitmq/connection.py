@@ -156,11 +156,13 @@ class Connection:
         """Say goodbye, wait shortly for the answer, and leave nothing behind."""
         self.wire.flush()
         closing = asyncio.ensure_future(self._pika.close())
-        await asyncio.wait({closing}, timeout=_CLOSE_TIMEOUT)
-        self.wire.abort("it was closed")
+        try:
+            await asyncio.wait({closing}, timeout=_CLOSE_TIMEOUT)
+        finally:
+            self.wire.abort("it was closed")
         await asyncio.wait({closing}, timeout=_CLOSE_TIMEOUT)
         closing.cancel()
-        await asyncio.gather(self.wire.lost, closing, *self._asked, return_exceptions=True)
+        await asyncio.gather(asyncio.shield(self.wire.lost), closing, *self._asked, return_exceptions=True)
 
     def _answered(self, asked: asyncio.Future[Any]) -> None:
         self._asked.discard(asked)

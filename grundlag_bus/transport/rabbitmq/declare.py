@@ -48,6 +48,13 @@ async def declare_queue(connection: Connection, queue: Queue) -> None:
         await connection.ask(declared.bind(queue.exchange.name, queue.routing_key))
 
 
+async def bind_queue(connection: Connection, queue: Queue) -> None:
+    """Bind a queue that is there. Raises BusUnreachableError."""
+    async with _asked(connection, "queue", queue.name) as channel:
+        declared = await channel.get_queue(queue.name, ensure=False)
+        await connection.ask(declared.bind(queue.exchange.name, queue.routing_key))
+
+
 async def declare_stream(connection: Connection, stream: Stream) -> None:
     """Declare a stream. Raises TopologyMismatchError, BusUnreachableError."""
     async with _asked(connection, "queue", stream.name) as channel:

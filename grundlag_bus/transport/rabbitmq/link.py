@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING
 
 from aiormq.exceptions import AMQPError
@@ -83,12 +82,18 @@ class Link:
         """Close the connection and stop supervising. Idempotent."""
         if self._supervision is not None:
             self._supervision.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._supervision
+            await asyncio.wait({self._supervision})
             self._supervision = None
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+    def abort(self) -> None:
+        """Drop the connection without a goodbye, and stop supervising."""
+        if self._supervision is not None:
+            self._supervision.cancel()
+        if self._connection is not None:
+            self._connection.wire.abort("it was not wanted any more")
 
     async def _connect(self) -> Connection:
         connection = await Connection.open(
@@ -116,17 +121,19 @@ class Link:
             self._up.clear()
             self._told(self, reason)
             await connection.close()
-            self._complaint = ""
-            retrying = AsyncRetrying(retry=retry_if_exception_type(), wait=_BACK_OFF, before_sleep=self._complain)
+            retrying = AsyncRetrying(retry=retry_if_exception_type(), wait=_BACK_OFF, before_sleep=self._failed)
             connection = await retrying(self._connect)
+            self._complaint = ""
             self._went_up(connection)
             self._told(self, None)
 
-    def _complain(self, state: RetryCallState) -> None:
-        """Log what waiting does not mend, once: a changed password, a changed topology, a defect."""
+    def _failed(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        if error is None or is_passing(error):
-            return
+        if error is not None and not is_passing(error):
+            self._complain(error)
+
+    def _complain(self, error: BaseException) -> None:
+        """Log what waiting does not mend, once: a changed password, a changed topology, a defect."""
         if str(error) != self._complaint:
             self._complaint = str(error)
             known = isinstance(error, GrundlagError)
@@ -144,4 +151,7 @@ class Link:
             try:
                 await self._set_up(connection)
             except (AMQPError, ConnectionError, GrundlagError) as error:
+                connection.wire.abort(str(error))
+            except Exception as error:  # noqa: BLE001  a connection is not given up for a defect
+                self._complain(error)
                 connection.wire.abort(str(error))

@@ -120,5 +120,21 @@ class Refusal:
         )
 
 
+def end_with_channel(pending: list[Publish], address: Address, reason: str) -> set[Route]:
+    """End what is pending, in the order of writing, on a channel that is gone. Returns the routes that may be refused.
+
+    The broker takes nothing on a channel after what it refused there. So of several that it may have been, the last
+    was not accepted in any case, and those before it may have been.
+    """
+    refusal = Refusal.read(reason)
+    suspects = [publish for publish in pending if refusal is not None and refusal.may_be_of(publish)]
+    routes = {publish.route for publish in suspects}
+    if suspects and refusal is not None and (len(routes) == 1 or refusal.of_message):
+        suspects[-1].forbidden(address, reason)
+    for publish in pending:
+        publish.unsure(address, reason)
+    return routes
+
+
 def _place(route: Route) -> str:
     return f"exchange {route.exchange!r} with key {route.routing_key!r}"

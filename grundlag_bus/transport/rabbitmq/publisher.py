@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import PublishExpiredError, PublishUnsureError, TransportClosedError
 from grundlag_bus.transport.rabbitmq import frames
-from grundlag_bus.transport.rabbitmq.publish import Publish, Refusal
+from grundlag_bus.transport.rabbitmq.publish import Publish, end_with_channel
 from grundlag_bus.transport.rabbitmq.trials import Trials
 from grundlag_bus.transport.rabbitmq.wire import Taker
 
@@ -132,9 +132,7 @@ class Publisher(Taker):
         self._ready = False
         pending, self._pending = list(self._pending.values()), {}
         self._used -= sum(publish.size for publish in pending)
-        self._blame(pending, reason)
-        for publish in pending:
-            publish.unsure(self._address, reason)
+        self._known -= end_with_channel(pending, self._address, reason)
         if not self._closed:
             self._lost_channel()
 
@@ -157,21 +155,6 @@ class Publisher(Taker):
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-
-    def _blame(self, pending: list[Publish], reason: str) -> None:
-        """Tell the one that is certainly refused, and have the routes tried again that may be.
-
-        The broker takes nothing on a channel after what it refused there. So of several that it may have been, the last
-        was not accepted in any case, and those before it may have been.
-        """
-        refusal = Refusal.read(reason)
-        if refusal is None:
-            return
-        suspects = [publish for publish in pending if refusal.may_be_of(publish)]
-        routes = {publish.route for publish in suspects}
-        self._known -= routes
-        if suspects and (len(routes) == 1 or refusal.of_message):
-            suspects[-1].forbidden(self._address, reason)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

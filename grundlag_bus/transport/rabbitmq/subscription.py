@@ -7,29 +7,26 @@
     stop     -> cancel the consumer; what the broker had sent before is given back
     close    -> stop, give back what is not settled, close the channel
 
-A fresh consumer tag each time: the broker closes the whole connection for one that it has not forgotten yet.
+An attempt that fails halfway is made again as a whole, which does no harm. A queue that was found missing counts as
+renewed until it is consumed, whoever made it meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from aiormq.exceptions import AMQPChannelError, AMQPError
+from aiormq.exceptions import AMQPError
 
 from grundlag_bus.errors import BusUnreachableError, GrundlagError, TransportClosedError
 from grundlag_bus.logs import get_logger
-from grundlag_bus.transport.rabbitmq import frames
-from grundlag_bus.transport.rabbitmq.declare import declare_queue, exists, refused
-from grundlag_bus.transport.rabbitmq.wire import Taker
+from grundlag_bus.transport.rabbitmq.consumer import Consumer
+from grundlag_bus.transport.rabbitmq.declare import bind_queue, declare_queue, exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aiormq.abc import AbstractChannel, DeliveredMessage
-
-    from grundlag_bus.transport.base import Delivery, Message
+    from grundlag_bus.transport.base import Delivery
     from grundlag_bus.transport.rabbitmq.connection import Connection
     from grundlag_bus.transport.rabbitmq.link import Link
     from grundlag_bus.transport.topology import Queue
@@ -38,104 +35,6 @@ _log = get_logger(__name__)
 _WATCH = 5.0
 """Seconds between two looks at whether the consumer is what it should be, besides what events tell."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-
-
-class RabbitDelivery:
-    """See `Delivery`."""
-
-    __slots__ = ("_consumer", "_tag", "message", "redelivered")
-
-    def __init__(self, consumer: _Consumer, tag: int, message: Message, *, redelivered: bool) -> None:
-        self._consumer: _Consumer | None = consumer
-        self._tag = tag
-        self.message = message
-        self.redelivered = redelivered
-
-    def ack(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None and consumer.live:
-            consumer.wire.send(frames.ack(consumer.number, self._tag))
-
-    def nack(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None and consumer.live:
-            consumer.wire.send(frames.nack(consumer.number, self._tag))
-
-    def reject(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None and consumer.live:
-            consumer.wire.send(frames.reject(consumer.number, self._tag))
-
-
-class _Consumer(Taker):
-    """The channel of a subscription on one connection.
-
-    live: whether settling on it means anything. consuming: whether the broker has a consumer for it.
-    """
-
-    def __init__(self, connection: Connection, receive: Callable[[Delivery], None], changed: asyncio.Event) -> None:
-        self.connection = connection
-        self.wire = connection.wire
-        self.channel: AbstractChannel | None = None
-        self.number = 0
-        self.live = False
-        self.consuming = False
-        self.stopping = False
-        self.tag = ""
-        self._receive = receive
-        self._changed = changed
-
-    async def open(self, prefetch: int) -> AbstractChannel:
-        channel = await self.connection.channel(self)
-        self.channel, self.number, self.live = channel, channel.number, True
-        await self.connection.ask(channel.basic_qos(prefetch_count=prefetch))
-        return channel
-
-    async def consume(self, queue: str) -> None:
-        assert self.channel is not None  # noqa: S101  opened before
-        self.tag = uuid.uuid4().hex
-        self.consuming = True
-        try:
-            await self.connection.ask(self.channel.basic_consume(queue, _never, consumer_tag=self.tag))
-        except AMQPChannelError as error:
-            raise refused("queue", queue, error) from error
-
-    async def cancel(self) -> None:
-        """End the consumer. What is delivered until the broker has done so is given back."""
-        if self.channel is not None and self.live and self.consuming:
-            self.consuming = False
-            await self.connection.ask(self.channel.basic_cancel(self.tag))
-
-    async def close(self) -> None:
-        """Give back what is not settled, by a nack, which unlike closing counts against no message; then close."""
-        if self.channel is None:
-            return
-        if self.live:
-            self.live = self.consuming = False
-            self.wire.send(frames.nack(self.number, 0, multiple=True))
-        await self.connection.close_channel(self.channel, self)
-
-    def is_well(self) -> bool:
-        """Whether the consumer is there, by aiormq's own books."""
-        channel: Any = self.channel
-        return self.live and self.consuming and not channel.is_closed and self.tag in channel.consumers
-
-    def delivered(self, tag: int, message: Message, *, redelivered: bool) -> None:
-        if self.stopping:
-            self.wire.send(frames.nack(self.number, tag))
-            return
-        try:
-            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered))
-        except Exception:  # noqa: BLE001  it must not raise, and if it does the other channels go on
-            _log.exception("bus.receive_failed")
-
-    def cancelled(self) -> None:
-        self.consuming = False
-        self._changed.set()
-
-    def closed(self, reason: str) -> None:  # noqa: ARG002  the link tells why
-        self.live = self.consuming = False
-        self._changed.set()
 
 
 class RabbitSubscription:
@@ -155,8 +54,9 @@ class RabbitSubscription:
         self._receive = receive
         self._prefetch = prefetch
         self._renewed = renewed
-        self._consumer: _Consumer | None = None
+        self._consumer: Consumer | None = None
         self._attached_once = False
+        self._was_gone = False
         self._complaint = ""
         self._changed = asyncio.Event()
         self._stopping = False
@@ -248,15 +148,15 @@ class RabbitSubscription:
         if connection is None:
             await self._up_or_changed()
             return False
-        was_gone = self._attached_once and not await exists(connection, self._queue.name)
+        if self._attached_once:
+            self._was_gone = self._was_gone or not await exists(connection, self._queue.name)
         if consumer is None or not consumer.live or consumer.connection is not connection:
-            consumer = self._consumer = _Consumer(connection, self._receive, self._changed)
+            consumer = self._consumer = Consumer(connection, self._receive, self._changed)
             consumer.stopping = self._stopping
         try:
             if consumer.channel is None:
                 await consumer.open(self._prefetch)
-            if was_gone or not self._attached_once:
-                await declare_queue(connection, self._queue)
+            await self._have_queue(connection)
             await consumer.consume(self._queue.name)
         except Exception:
             await consumer.close()
@@ -265,11 +165,18 @@ class RabbitSubscription:
         self._complaint = ""
         if not self._started.done():
             self._started.set_result(None)
-        if was_gone:
+        if self._was_gone:
+            self._was_gone = False
             _log.warning("bus.queue_renewed", queue=self._queue.name)
             if self._renewed is not None:
                 self._renewed()
         return True
+
+    async def _have_queue(self, connection: Connection) -> None:
+        if self._was_gone or not self._attached_once:
+            await declare_queue(connection, self._queue)
+        else:
+            await bind_queue(connection, self._queue)  # whoever made it may not have come to that
 
     async def _cancel(self) -> None:
         consumer = self._consumer
@@ -303,7 +210,3 @@ class RabbitSubscription:
         finally:
             for wait in waits:
                 wait.cancel()
-
-
-async def _never(message: DeliveredMessage) -> None:
-    """Stand in aiormq's books as the consumer: the wire takes deliveries before aiormq sees any."""

@@ -65,6 +65,8 @@ class RabbitTransport:
         self._connect_timeout = connect_timeout
         self._name = name
         self._opening: asyncio.Task[None] | None = None
+        self._waiters = 0
+        self._wanted = False
         self._closing: asyncio.Task[None] | None = None
         self._links: tuple[Link, ...] = ()
         self._publisher: Publisher | None = None
@@ -84,17 +86,38 @@ class RabbitTransport:
 
     async def open(self) -> None:
         """See `Transport.open`."""
+        while (opening := self._opening) is not None and opening.cancelling():
+            await asyncio.wait({opening})  # it tidies up
+            if self._opening is opening:
+                self._opening = None
         if self._closing is not None:
             raise TransportClosedError(f"The transport to {self.address} was closed: make another one.")
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._open(), name="open the transport")
-        opening = self._opening
+        if opening is None:
+            opening = self._opening = asyncio.create_task(self._open(), name="open the transport")
+        self._waiters += 1
         try:
             await asyncio.shield(opening)
-        except Exception:
-            if self._opening is opening:
-                self._opening = None  # another try is allowed
+            self._wanted = True
+        except asyncio.CancelledError:
+            if self._closing is not None and opening.cancelled():
+                raise TransportClosedError(f"The transport to {self.address} was closed while it opened.") from None
             raise
+        finally:
+            self._waiters -= 1
+            if not self._waiters and not self._wanted:
+                self._undo()
+
+    def _undo(self) -> None:
+        """Leave nothing open where nobody waits for it."""
+        if self._opening is None:
+            return
+        if not self._opening.done():
+            if not self._opening.cancelling():  # a second time would break off its tidying up
+                self._opening.cancel()
+            return
+        for link in self._links:
+            link.abort()
+        self._forget()
 
     async def _open(self) -> None:
         _quieten_aiormq()
@@ -107,9 +130,14 @@ class RabbitTransport:
             await consuming.open()
         except BaseException:
             await self._close_links()
-            publisher.close()
-            self._publisher, self._links = None, ()
+            self._forget()
             raise
+
+    def _forget(self) -> None:
+        """Go back to where another try to open begins."""
+        if self._publisher is not None:
+            self._publisher.close()
+        self._publisher, self._links, self._opening = None, (), None
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -119,7 +147,8 @@ class RabbitTransport:
 
     async def _close(self) -> None:
         if self._opening is not None and not self._opening.done():
-            self._opening.cancel()
+            if not self._opening.cancelling():
+                self._opening.cancel()
             await asyncio.wait({self._opening})
         closing = [asyncio.ensure_future(subscription.close()) for subscription in self._subscriptions]
         if closing:

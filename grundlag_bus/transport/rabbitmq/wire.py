@@ -278,7 +278,8 @@ class Wire(asyncio.StreamReaderProtocol):
         takers, self.takers = self.takers, {}
         for taker in takers.values():
             taker.closed(reason)
-        self.lost.set_result(reason)
+        if not self.lost.done():
+            self.lost.set_result(reason)
 
 
 class WireFactory(TransportFactory):

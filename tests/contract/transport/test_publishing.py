@@ -221,8 +221,20 @@ async def test_a_transport_that_is_not_open_says_so(bus: OneBus) -> None:
     transport = bus.transport()
     await _says_closed(transport)
     await transport.open()
+    await transport.open()
+    await transport.close()
     await transport.close()
     await _says_closed(transport)
+
+
+async def test_a_closed_transport_cannot_be_opened_again(bus: OneBus, transport: Transport) -> None:
+    await transport.close()
+    with pytest.raises(TransportClosedError):
+        await transport.open()
+    never_opened = bus.transport()
+    await never_opened.close()
+    with pytest.raises(TransportClosedError):
+        await never_opened.open()
 
 
 async def _says_closed(transport: Transport) -> None:

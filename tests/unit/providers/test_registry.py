@@ -43,7 +43,7 @@ async def look(_: Nothing, ctx: ActionContext) -> int:
 
 
 @provider.action("ask", name="Ask", answer=Nothing)
-async def ask(_: Nothing) -> None:
+async def ask(_: Nothing, ctx: ActionContext) -> None:
     pass
 
 
