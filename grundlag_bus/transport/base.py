@@ -38,6 +38,14 @@ class Delivery(Protocol):
     @property
     def redelivered(self) -> bool: ...
 
+    @property
+    def lost(self) -> int:
+        """How often a consumer had this message and lost it, by its process, connection or channel.
+
+        By the broker's count, which begins anew when the message is published again. RabbitMQ 4.3 does not count what
+        was given back (`nack`, `Subscription.close`); 3.10 does.
+        """
+
     def ack(self) -> None:
         """Settle: the broker forgets the message."""
 
@@ -83,7 +91,7 @@ class Transport(Protocol):
         deadline: Unix seconds; while the connection is down, the broker blocks or the byte budget is spent, this waits
         until then. Raises UnroutableError, PublishRefusedError (nack, or nothing written by the deadline),
         PublishUnsureError (written, but not confirmed before the connection ended or the deadline passed),
-        TransportClosedError.
+        TransportClosedError; where the route needs something declared, TopologyMismatchError too.
         """
 
     async def subscribe(

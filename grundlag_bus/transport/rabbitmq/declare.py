@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiormq.exceptions import (
     AMQPChannelError,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel
 
     from grundlag_bus.transport.rabbitmq.connection import Connection
-    from grundlag_bus.transport.topology import Exchange, Queue, Stream, Topology
+    from grundlag_bus.transport.topology import Exchange, Ladder, Queue, Stream, Topology
 
 _TYPED = re.compile(r"the value '(.*)' of type '[^']*'")
 _DIFFERENCE = re.compile(r"inequivalent arg '([^']*)' for .*: received (.*) but current is (.*)", re.DOTALL)
@@ -34,11 +34,20 @@ async def declare_topology(connection: Connection, topology: Topology) -> None:
     await _if_allowed(connection, partial(declare_queue, queue=topology.dead_queue))
 
 
+async def declare_ladder(connection: Connection, ladder: Ladder) -> None:
+    """Declare what delayed routes need. Who may not declare relies on those who may.
+
+    Raises TopologyMismatchError, BusUnreachableError.
+    """
+    await _if_allowed(connection, partial(_declare_ladder, ladder=ladder))
+
+
 async def declare_queue(connection: Connection, channel: AbstractChannel, queue: Queue) -> None:
-    """Declare a queue and its binding. Raises TopologyMismatchError, BusUnreachableError."""
+    """Declare a queue and its bindings. Raises TopologyMismatchError, BusUnreachableError."""
     await _declare(connection, channel, queue)
     try:
-        await connection.ask(channel.queue_bind(queue.name, queue.exchange.name, queue.routing_key))
+        for binding in queue.bindings:
+            await connection.ask(channel.queue_bind(queue.name, binding.exchange.name, binding.routing_key))
     except AMQPChannelError as error:
         raise refused("queue", queue.name, error) from error
 
@@ -81,10 +90,26 @@ async def _if_allowed(
 
 
 async def _declare_exchange(connection: Connection, channel: AbstractChannel, exchange: Exchange) -> None:
+    arguments: Any = None if exchange.alternate is None else {"alternate-exchange": exchange.alternate}
     try:
-        await connection.ask(channel.exchange_declare(exchange.name, exchange_type=exchange.kind, durable=True))
+        await connection.ask(
+            channel.exchange_declare(exchange.name, exchange_type=exchange.kind, durable=True, arguments=arguments)
+        )
     except AMQPChannelError as error:
         raise refused("exchange", exchange.name, error) from error
+
+
+async def _declare_ladder(connection: Connection, channel: AbstractChannel, ladder: Ladder) -> None:
+    for exchange in ladder.exchanges:
+        await _declare_exchange(connection, channel, exchange)
+    for queue in ladder.queues:
+        await declare_queue(connection, channel, queue)
+    for bridge in ladder.bridges:
+        source, target = bridge.binding.exchange.name, bridge.target.name
+        try:
+            await connection.ask(channel.exchange_bind(target, source, bridge.binding.routing_key))
+        except AMQPChannelError as error:
+            raise refused("exchange", target, error) from error
 
 
 async def _declare(connection: Connection, channel: AbstractChannel, queue: Queue | Stream) -> None:

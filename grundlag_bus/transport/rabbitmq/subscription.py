@@ -43,13 +43,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 class RabbitDelivery:
     """See `Delivery`."""
 
-    __slots__ = ("_consumer", "_tag", "message", "redelivered")
+    __slots__ = ("_consumer", "_tag", "lost", "message", "redelivered")
 
-    def __init__(self, consumer: _Consumer, tag: int, message: Message, *, redelivered: bool) -> None:
+    def __init__(self, consumer: _Consumer, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
         self._consumer: _Consumer | None = consumer
         self._tag = tag
         self.message = message
         self.redelivered = redelivered
+        self.lost = lost
 
     def ack(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -120,12 +121,12 @@ class _Consumer(Taker):
         channel: Any = self.channel
         return self.live and self.consuming and not channel.is_closed and self.tag in channel.consumers
 
-    def delivered(self, tag: int, message: Message, *, redelivered: bool) -> None:
+    def delivered(self, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
         if self.stopping:
             self.wire.send(frames.nack(self.number, tag))
             return
         try:
-            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered))
+            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered, lost=lost))
         except Exception:  # noqa: BLE001  it must not raise, and if it does the other channels go on
             _log.exception("bus.receive_failed")
 

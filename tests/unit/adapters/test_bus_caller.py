@@ -26,6 +26,7 @@ from tests.support.eventually import eventually
 
 class ToldDelivery:
     redelivered = False
+    lost = 0
 
     def __init__(self, body: bytes) -> None:
         self.message = Message(body, "reply")
