@@ -92,8 +92,8 @@ async def test_after_an_outage_the_ladder_is_declared_again(amqp_url: str, names
         await delay(transport, b"1", 1)
         await proxy.refuse()
         await proxy.cut()
-        waiting = asyncio.create_task(delay(transport, b"2", 1))
         await eventually(lambda: all(link.connection is None for link in transport._links))
+        waiting = asyncio.create_task(delay(transport, b"2", 1))
         await _delete_ladder(amqp_url, transport)
         await proxy.accept()
         await waiting

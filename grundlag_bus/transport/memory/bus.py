@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
 from grundlag_bus.errors import PublishRefusedError, TopologyMismatchError, TransportError, UnroutableError
@@ -27,40 +27,50 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.base import Message
     from grundlag_bus.transport.topology import Exchange, Ladder, Queue, Route, Stream
 
+End = TypeVar("End")
 
-class _Binder:
-    """An exchange and its bindings. An end is a queue or another exchange."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self._by_key = exchange.kind != "fanout"
-        self._exact: dict[str, dict[_End, None]] = {}
-        self._patterns: dict[str, dict[_End, None]] = {}
+class _Bindings(Generic[End]):
+    """What is bound to one exchange."""
 
-    def bind(self, routing_key: str, end: _End) -> None:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._exact: dict[str, dict[End, None]] = {}
+        self._patterns: dict[str, dict[End, None]] = {}
+
+    def bind(self, routing_key: str, end: End) -> None:
         words = routing_key.split(".")
-        if self.exchange.kind == "topic" and ("*" in words or "#" in words):
+        if self._kind == "topic" and ("*" in words or "#" in words):
             self._patterns.setdefault(routing_key, {})[end] = None
         else:
-            self._exact.setdefault(routing_key if self._by_key else "", {})[end] = None
+            self._exact.setdefault("" if self._kind == "fanout" else routing_key, {})[end] = None
 
-    def unbind(self, end: _End) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._exact or self._patterns)
+
+    def unbind(self, end: End) -> None:
         for bindings in (self._exact, self._patterns):
             for routing_key, ends in list(bindings.items()):
                 ends.pop(end, None)
                 if not ends:
                     del bindings[routing_key]
 
-    def route(self, routing_key: str) -> dict[_End, None]:
+    def route(self, routing_key: str) -> dict[End, None]:
         """Every end once, however many of its bindings match."""
-        found = self._exact.get(routing_key if self._by_key else "", {})
+        found = self._exact.get("" if self._kind == "fanout" else routing_key, {})
         for binding_key, ends in self._patterns.items():
             if topic_matches(binding_key, routing_key):
                 found = found | ends
         return found
 
 
-_End = MemoryQueue | _Binder
+class _Binder:
+    """An exchange with the queues and the exchanges that are bound to it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.queues = _Bindings[MemoryQueue](exchange.kind)
+        self.exchanges = _Bindings[_Binder](exchange.kind)
 
 
 def topic_matches(binding_key: str, routing_key: str) -> bool:
@@ -125,7 +135,7 @@ class MemoryBus:
             self.declare(queue)
         for bridge in ladder.bridges:
             target = self.declare_exchange(bridge.target)
-            self.declare_exchange(bridge.binding.exchange).bind(bridge.binding.routing_key, target)
+            self.declare_exchange(bridge.binding.exchange).exchanges.bind(bridge.binding.routing_key, target)
 
     def declare(self, queue: Queue) -> MemoryQueue:
         """Return the queue, made if need be, bound to its exchanges."""
@@ -144,7 +154,7 @@ class MemoryBus:
             )
         known.unused_since = now
         for binding in queue.bindings:
-            self.declare_exchange(binding.exchange).bind(binding.routing_key, known)
+            self.declare_exchange(binding.exchange).queues.bind(binding.routing_key, known)
         return known
 
     def declare_stream(self, stream: Stream) -> list[bytes]:
@@ -223,24 +233,29 @@ class MemoryBus:
             queue = self._queues.get(routing_key)
             return [] if queue is None or self._is_gone(queue) else [queue]
         binder = self._exchanges.get(exchange)
-        found: dict[MemoryQueue, None] = {}
-        waiting = [] if binder is None else [binder]
-        for binder in waiting:  # which grows
-            ends = [end for end in tuple(binder.route(routing_key)) if not self._is_gone(end)]
-            if not ends and binder.exchange.alternate in self._exchanges:
-                ends = [self._exchanges[binder.exchange.alternate]]
-            for end in ends:
-                if isinstance(end, MemoryQueue):
-                    found[end] = None
-                elif end not in waiting:
-                    waiting.append(end)
-        return list(found)
+        if binder is None:
+            return []
+        found, exchanges = self._ends(binder, routing_key)
+        for binder in exchanges:  # which grows
+            queues, others = self._ends(binder, routing_key)
+            found += [queue for queue in queues if queue not in found]
+            exchanges += [other for other in others if other not in exchanges]
+        return found
 
-    def _is_gone(self, end: _End) -> bool:
-        """Delete a queue that has expired."""
-        if isinstance(end, _Binder) or end.expires is None or not end.expired(self.clock()):
+    def _ends(self, binder: _Binder, routing_key: str) -> tuple[list[MemoryQueue], list[_Binder]]:
+        """Follow the bindings of one exchange, or else its alternate."""
+        bound = tuple(binder.queues.route(routing_key))
+        queues = [queue for queue in bound if queue.expires is None or not self._is_gone(queue)]
+        exchanges = list(binder.exchanges.route(routing_key)) if binder.exchanges else []
+        if not queues and not exchanges and binder.exchange.alternate in self._exchanges:
+            exchanges.append(self._exchanges[binder.exchange.alternate])
+        return queues, exchanges
+
+    def _is_gone(self, queue: MemoryQueue) -> bool:
+        """Delete the queue if it has expired."""
+        if not queue.expired(self.clock()):
             return False
-        self._delete(end)
+        self._delete(queue)
         return True
 
     def _delete(self, queue: MemoryQueue) -> None:
@@ -248,7 +263,7 @@ class MemoryBus:
         if queue in self._timed:
             self._timed.remove(queue)
         for binder in self._exchanges.values():
-            binder.unbind(queue)
+            binder.queues.unbind(queue)
 
 
 _due = attrgetter("due")

@@ -419,7 +419,7 @@ async def test_expired_mailboxes_do_not_pile_up() -> None:
         await (await transport.subscribe(transport.topology.mailbox(f"m{number}"), Inbox(), prefetch=1)).close()
         clock.now += 60
     assert len(transport._bus._queues) < 10
-    assert len(transport._bus._exchanges[transport.topology.replies.name]._exact) < 10
+    assert len(transport._bus._exchanges[transport.topology.replies.name].queues._exact) < 10
 
 
 # --- delays -----------------------------------------------------------------------------------------------------------
