@@ -14,6 +14,7 @@ from grundlag_bus.errors import BusUnreachableError as BusUnreachableError
 from grundlag_bus.errors import CallError as CallError
 from grundlag_bus.errors import CallIdReusedError as CallIdReusedError
 from grundlag_bus.errors import ConfigurationError as ConfigurationError
+from grundlag_bus.errors import DatabaseError as DatabaseError
 from grundlag_bus.errors import DeadlineExceededError as DeadlineExceededError
 from grundlag_bus.errors import Defer as Defer
 from grundlag_bus.errors import ForbiddenError as ForbiddenError
@@ -73,7 +74,6 @@ from grundlag_bus.tools import gather_outcomes as gather_outcomes
 from grundlag_bus.tools import to_tools as to_tools
 from grundlag_bus.transport import MemoryTransport as MemoryTransport
 from grundlag_bus.transport import Transport as Transport
+from grundlag_bus.transport.rabbitmq import Address as Address
 from grundlag_bus.transport.rabbitmq import RabbitTransport as RabbitTransport
 from grundlag_bus.workers import Worker as Worker
-from grundlag_bus.errors import DatabaseError as DatabaseError
-from grundlag_bus.transport.rabbitmq import Address as Address

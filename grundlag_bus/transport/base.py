@@ -38,6 +38,14 @@ class Delivery(Protocol):
     @property
     def redelivered(self) -> bool: ...
 
+    @property
+    def lost(self) -> int:
+        """How often a consumer had this message and lost it, by its process, connection or channel.
+
+        By the broker's count, which begins anew when the message is published again. RabbitMQ 4.3 does not count what
+        was given back (`nack`, `Subscription.close`); 3.10 does.
+        """
+
     def ack(self) -> None:
         """Settle: the broker forgets the message."""
 
@@ -92,7 +100,8 @@ class Transport(Protocol):
 
         Raises UnroutableError, PublishForbiddenError, PublishRefusedError (nack), PublishExpiredError (nothing written
         by the deadline), PublishUnsureError (written, but not confirmed before the connection ended or the deadline
-        passed), TransportClosedError. Suspends at least once, unless the transport is closed.
+        passed), TransportClosedError; where the route needs something declared, TopologyMismatchError too. Suspends at
+        least once, unless the transport is closed.
         """
 
     async def subscribe(

@@ -6,49 +6,15 @@ changed topology gets a new VERSION, which stands in every name: old and new are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
 
 from grundlag_bus.schema.names import check_id
+from grundlag_bus.transport import ladder
+from grundlag_bus.transport.parts import Binding, Exchange, Ladder, Queue, Route, Stream
+
+__all__ = ["VERSION", "Binding", "Exchange", "Ladder", "Queue", "Route", "Stream", "Topology"]
 
 VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    name: str
-    kind: Literal["topic", "fanout", "direct"]
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A queue and its one binding. `arguments` are the broker's, verbatim."""
-
-    name: str
-    exchange: Exchange
-    routing_key: str
-    arguments: dict[str, Any] = field(hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """An append-only log, read from its start."""
-
-    name: str
-    arguments: dict[str, Any] = field(hash=False)
-
-    @property
-    def route(self) -> Route:
-        """Where to publish an entry: the default exchange, by the stream's name."""
-        return Route("", self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Where a message is published to. The default exchange is ``""``."""
-
-    exchange: str
-    routing_key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +44,23 @@ class Topology:
         return Exchange(f"{self.prefix}.dead", "fanout")
 
     @property
+    def outlet(self) -> Exchange:
+        """Where delayed messages come out. What no queue takes there is dead, and holds up nothing behind it."""
+        return Exchange(f"{self.prefix}.delayed", "topic", alternate=self.dead.name)
+
+    @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        return (self.calls, self.replies, self.dead)
+        """Declare these in this order whenever a transport is opened."""
+        return (self.calls, self.replies, self.dead, self.outlet)
+
+    @property
+    def ladder(self) -> Ladder:
+        """What delays messages, declared on first use."""
+        return ladder.build(self.prefix, self.outlet)
+
+    @property
+    def dead_route(self) -> Route:
+        return Route(self.dead.name, "dead")
 
     @property
     def dead_queue(self) -> Queue:
@@ -89,14 +70,14 @@ class Topology:
         3.10: so the limit is one that is never reached.
         """
         arguments = {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}
-        return Queue(f"{self.prefix}.dead", self.dead, "#", arguments)
+        return Queue(f"{self.prefix}.dead", (Binding(self.dead, "#"),), arguments)
 
     def call_queue(self, provider_id: str, lane: str) -> Queue:
         """One queue per provider and lane: a slow lane never blocks a fast one."""
+        routing_key = f"{provider_id}.{lane}"
         return Queue(
-            f"{self.prefix}.calls.{provider_id}.{lane}",
-            self.calls,
-            f"{provider_id}.{lane}",
+            f"{self.prefix}.calls.{routing_key}",
+            (Binding(self.calls, routing_key), ladder.leaving(self.outlet, routing_key)),
             {
                 "x-queue-type": "quorum",
                 "x-overflow": "reject-publish",
@@ -112,12 +93,19 @@ class Topology:
     def call_route(self, provider_id: str, lane: str) -> Route:
         return Route(self.calls.name, f"{provider_id}.{lane}")
 
+    def delayed_call_route(self, provider_id: str, lane: str, seconds: float) -> Route:
+        """Lead to a call queue `seconds` later, rounded up. Now, where that is 0 or less.
+
+        Whether such a queue exists is not known until then. Raises ConfigurationError over `ladder.LONGEST`.
+        """
+        route, delay = self.call_route(provider_id, lane), ladder.whole_seconds(seconds)
+        return ladder.delayed(route, delay, self.prefix, self.outlet) if delay else route
+
     def mailbox(self, process: str) -> Queue:
         """Name where the replies of one calling process wait: they survive its reconnect and the broker's restart."""
         return Queue(
             f"{self.prefix}.replies.{process}",
-            self.replies,
-            process,
+            (Binding(self.replies, process),),
             {"x-queue-type": "classic", "x-expires": 300_000},
         )
 

@@ -117,7 +117,8 @@ async def test_after_a_cut_every_one_of_many_consumers_is_fed(amqp_url: str, pro
     """Channel numbers are given out again while others still close theirs."""
     many = 24
     async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
-        mailboxes = [transport.topology.mailbox(f"m{number}") for number in range(many)]
+        names = [f"m{number}" for number in range(many)]
+        mailboxes = [transport.topology.mailbox(name) for name in names]
         inboxes = [Inbox(ack=True) for _ in mailboxes]
         for mailbox, inbox in zip(mailboxes, inboxes, strict=True):
             await transport.subscribe(mailbox, inbox, prefetch=1)
@@ -125,8 +126,8 @@ async def test_after_a_cut_every_one_of_many_consumers_is_fed(amqp_url: str, pro
             await proxy.cut()
             await eventually(lambda: all(link.connection is None for link in transport._links))
             await attached(transport)
-            for mailbox in mailboxes:
-                route = transport.topology.reply_route(mailbox.routing_key)
+            for name in names:
+                route = transport.topology.reply_route(name)
                 await transport.publish(route, Message(b"%d" % times, "reply"), deadline=in_time())
             await eventually(lambda: all(inbox.bodies and inbox.bodies[-1] == b"%d" % times for inbox in inboxes))  # noqa: B023  awaited here
         async with channel_of(amqp_url) as channel:
@@ -541,7 +542,7 @@ async def test_a_queue_that_lost_its_binding_meanwhile_is_bound_again(
         queue = calls(transport)
         await transport.subscribe(queue, inbox, prefetch=1)
         async with channel_of(amqp_url) as channel:
-            await channel.queue_unbind(queue.name, queue.exchange.name, queue.routing_key)
+            await channel.queue_unbind(queue.name, queue.bindings[0].exchange.name, queue.bindings[0].routing_key)
         await proxy.cut()
         await eventually(lambda: transport._links[1].connection is None)
         await attached(transport)
@@ -554,10 +555,10 @@ async def test_what_arrives_while_a_consumer_s_channel_closes_reaches_nobody() -
     socket = Socket(wire)
     inbox = Inbox()
     consumer = Consumer(Connection(Any, wire), inbox, asyncio.Event())  # type: ignore[arg-type]
-    consumer.delivered(1, Message(b"x", "call"), redelivered=False)
+    consumer.delivered(1, Message(b"x", "call"), redelivered=False, lost=0)
     assert (len(inbox), socket.written) == (0, b"")
     consumer.live = True
-    consumer.delivered(2, Message(b"x", "call"), redelivered=False)
+    consumer.delivered(2, Message(b"x", "call"), redelivered=False, lost=0)
     assert inbox.bodies == [b"x"]
 
 
@@ -569,7 +570,7 @@ async def test_past_the_consumer_time_out_the_message_comes_again_over_a_fresh_c
     async with opened(RabbitTransport(broker.url, namespace=namespace)) as transport:
         plain = calls(transport)
         arguments = {"x-queue-type": "quorum", "x-consumer-timeout": 1000}
-        queue = Queue(plain.name, plain.exchange, plain.routing_key, arguments)
+        queue = replace(plain, arguments=arguments)
         await transport.subscribe(queue, inbox, prefetch=2)
         connections = [link.connection for link in transport._links]
         await send(transport, b"1", b"2")
@@ -751,7 +752,7 @@ async def test_a_full_queue_refuses(amqp_url: str, namespace: str) -> None:
     async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
         plain = calls(transport)
         arguments = {"x-queue-type": "classic", "x-max-length": 1, "x-overflow": "reject-publish"}
-        queue = Queue(plain.name, plain.exchange, plain.routing_key, arguments)
+        queue = replace(plain, arguments=arguments)
         await (await transport.subscribe(queue, Inbox(), prefetch=1)).close()
         await send(transport, b"1")
         with pytest.raises(PublishRefusedError, match="a queue is full"):

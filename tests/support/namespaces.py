@@ -31,7 +31,22 @@ async def delete_namespaces(url: str, namespaces: Iterable[str]) -> None:
             queues = [topology.call_queue(provider, lane) for provider in PROVIDERS for lane in LANES]
             for name in (topology.dead_queue.name, topology.manifests.name, *(queue.name for queue in queues)):
                 await channel.queue_delete(name)
-            for exchange in topology.exchanges:
+            exchanges = list(topology.exchanges)
+            if await _exists(connection, topology.ladder.exchanges[0].name):
+                for queue in topology.ladder.queues:
+                    await channel.queue_delete(queue.name)
+                exchanges += topology.ladder.exchanges
+            for exchange in exchanges:
                 await channel.exchange_delete(exchange.name)
     finally:
         await connection.close()
+
+
+async def _exists(connection: aiormq.abc.AbstractConnection, exchange: str) -> bool:
+    channel = await connection.channel()
+    try:
+        await channel.exchange_declare(exchange, passive=True)
+    except aiormq.exceptions.ChannelNotFoundEntity:
+        return False
+    await channel.close()
+    return True

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from grundlag_bus.transport import Delivery, Message, Transport
+from grundlag_bus.transport import Delivery, MemoryTransport, Message, Transport
 from tests.support.eventually import eventually
 
 
@@ -75,3 +75,15 @@ async def send(transport: Transport, *bodies: bytes, provider_id: str = "calenda
         await transport.publish(
             transport.topology.call_route(provider_id, "main"), Message(body, "call"), deadline=in_time()
         )
+
+
+async def reconnect(transport: Transport) -> None:
+    """Lose the connection, with all that is in hand, and return when it is there again."""
+    if isinstance(transport, MemoryTransport):
+        transport.reconnect()
+        return
+    links = getattr(transport, "_links")  # noqa: B009  a white-box look at RabbitTransport, slow to import for memory
+    for link in links:
+        link.connection.wire.abort("a test cut it")
+    await eventually(lambda: all(link.connection is None for link in links))
+    await eventually(lambda: all(link.connection is not None for link in links))

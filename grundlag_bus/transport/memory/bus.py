@@ -5,6 +5,8 @@ Rules:
   the message is dead-lettered (as RabbitMQ 4.3 does).
 - A queue with `x-expires` is removed when it was without a consumer for that long, which is seen at the next publish
   to it or at the next declaration of any queue: there is no timer.
+- A message whose `x-message-ttl` is over is dead-lettered. Its time in the next queue begins when it was due, so that
+  delays add up exactly. By the wall clock a timer of the loop sees to it; whoever sets another clock calls `tick`.
 - A stream is never trimmed.
 """
 
@@ -12,48 +14,63 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakValueDictionary, ref
 
 from grundlag_bus.errors import PublishRefusedError, TopologyMismatchError, TransportError, UnroutableError
-from grundlag_bus.transport.memory.queue import Entry, MemoryQueue
+from grundlag_bus.transport.memory.queue import NEVER, Entry, MemoryQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from grundlag_bus.transport.base import Message
-    from grundlag_bus.transport.topology import Exchange, Queue, Route, Stream
+    from grundlag_bus.transport.topology import Exchange, Ladder, Queue, Route, Stream
+
+End = TypeVar("End")
+
+
+class _Bindings(Generic[End]):
+    """What is bound to one exchange."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._exact: dict[str, dict[End, None]] = {}
+        self._patterns: dict[str, dict[End, None]] = {}
+
+    def bind(self, routing_key: str, end: End) -> None:
+        words = routing_key.split(".")
+        if self._kind == "topic" and ("*" in words or "#" in words):
+            self._patterns.setdefault(routing_key, {})[end] = None
+        else:
+            self._exact.setdefault("" if self._kind == "fanout" else routing_key, {})[end] = None
+
+    def __bool__(self) -> bool:
+        return bool(self._exact or self._patterns)
+
+    def unbind(self, end: End) -> None:
+        for bindings in (self._exact, self._patterns):
+            for routing_key, ends in list(bindings.items()):
+                ends.pop(end, None)
+                if not ends:
+                    del bindings[routing_key]
+
+    def route(self, routing_key: str) -> dict[End, None]:
+        """Every end once, however many of its bindings match."""
+        found = self._exact.get("" if self._kind == "fanout" else routing_key, {})
+        for binding_key, ends in self._patterns.items():
+            if topic_matches(binding_key, routing_key):
+                found = found | ends
+        return found
 
 
 class _Binder:
-    """The bindings of one exchange."""
+    """An exchange with the queues and the exchanges that are bound to it."""
 
     def __init__(self, exchange: Exchange) -> None:
-        self.kind = exchange.kind
-        self._exact: dict[str, dict[MemoryQueue, None]] = {}
-        self._patterns: dict[str, dict[MemoryQueue, None]] = {}
-
-    def bind(self, routing_key: str, queue: MemoryQueue) -> None:
-        words = routing_key.split(".")
-        if self.kind == "topic" and ("*" in words or "#" in words):
-            self._patterns.setdefault(routing_key, {})[queue] = None
-        else:
-            self._exact.setdefault("" if self.kind == "fanout" else routing_key, {})[queue] = None
-
-    def unbind(self, queue: MemoryQueue) -> None:
-        for bindings in (self._exact, self._patterns):
-            for routing_key, queues in list(bindings.items()):
-                queues.pop(queue, None)
-                if not queues:
-                    del bindings[routing_key]
-
-    def route(self, routing_key: str) -> dict[MemoryQueue, None]:
-        """Every queue once, however many of its bindings match."""
-        found = self._exact.get("" if self.kind == "fanout" else routing_key, {})
-        for binding_key, queues in self._patterns.items():
-            if topic_matches(binding_key, routing_key):
-                found = found | queues
-        return found
+        self.exchange = exchange
+        self.queues = _Bindings[MemoryQueue](exchange.kind)
+        self.exchanges = _Bindings[_Binder](exchange.kind)
 
 
 def topic_matches(binding_key: str, routing_key: str) -> bool:
@@ -71,7 +88,8 @@ def topic_matches(binding_key: str, routing_key: str) -> bool:
 class MemoryBus:
     """What several `MemoryTransport` objects of one event loop share.
 
-    It lives as long as something refers to it, and all its messages with it. clock: Unix seconds, for `x-expires`.
+    It lives as long as something refers to it, and all its messages with it. clock: Unix seconds, for `x-expires` and
+    `x-message-ttl`; after setting another clock than `time.time` forward, call `tick`.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
@@ -80,6 +98,8 @@ class MemoryBus:
         self._exchanges: dict[str, _Binder] = {}
         self._queues: dict[str, MemoryQueue] = {}
         self._streams: dict[str, list[bytes]] = {}
+        self._timed: list[MemoryQueue] = []
+        self._alarm: asyncio.TimerHandle | None = None
 
     def attach(self) -> None:
         """Tie the bus to the running loop; raises TransportError while it belongs to another one."""
@@ -94,31 +114,47 @@ class MemoryBus:
         self._loop = loop
         for queue in self._queues.values():
             queue.attach(loop)
+        self._set_alarm()
 
-    def declare_exchange(self, exchange: Exchange) -> None:
-        binder = self._exchanges.setdefault(exchange.name, _Binder(exchange))
-        if binder.kind != exchange.kind:
+    def declare_exchange(self, exchange: Exchange) -> _Binder:
+        binder = self._exchanges.get(exchange.name)
+        if binder is None:
+            binder = self._exchanges[exchange.name] = _Binder(exchange)
+        elif binder.exchange != exchange:
+            there, wanted = _kind(binder.exchange), _kind(exchange)
             raise TopologyMismatchError(
-                f"The exchange {exchange.name} exists as {binder.kind} and is declared as {exchange.kind}: "
+                f"The exchange {exchange.name} exists as {there} and is declared as {wanted}: "
                 "delete it, or use another namespace."
             )
+        return binder
+
+    def declare_ladder(self, ladder: Ladder) -> None:
+        for exchange in ladder.exchanges:
+            self.declare_exchange(exchange)
+        for queue in ladder.queues:
+            self.declare(queue)
+        for bridge in ladder.bridges:
+            target = self.declare_exchange(bridge.target)
+            self.declare_exchange(bridge.binding.exchange).exchanges.bind(bridge.binding.routing_key, target)
 
     def declare(self, queue: Queue) -> MemoryQueue:
-        """Return the queue, made if need be, bound to its exchange."""
+        """Return the queue, made if need be, bound to its exchanges."""
         now = self.clock()
         for unused in [known for known in self._queues.values() if known.expired(now)]:
             self._delete(unused)
         known = self._queues.get(queue.name)
         if known is None:
             known = self._queues[queue.name] = MemoryQueue(queue, asyncio.get_running_loop())
+            if known.ttl is not None:
+                self._timed.append(known)
         elif known.arguments != queue.arguments:
             raise TopologyMismatchError(
                 f"The queue {queue.name} exists with other arguments "
                 f"({_difference(known.arguments, queue.arguments)}): delete it, or use another namespace."
             )
         known.unused_since = now
-        self.declare_exchange(queue.exchange)
-        self._exchanges[queue.exchange.name].bind(queue.routing_key, known)
+        for binding in queue.bindings:
+            self.declare_exchange(binding.exchange).queues.bind(binding.routing_key, known)
         return known
 
     def declare_stream(self, stream: Stream) -> list[bytes]:
@@ -135,7 +171,7 @@ class MemoryBus:
             if queue.max_length is not None and queue.is_full:
                 refused = queue
             else:
-                queue.put(Entry(message, route.routing_key))
+                self._put(queue, Entry(message, route.routing_key))
         if queue is None:
             raise UnroutableError(
                 f"No queue takes what is published to {route.exchange or 'the default exchange'} with the routing key "
@@ -144,11 +180,14 @@ class MemoryBus:
         if refused is not None:
             raise PublishRefusedError(f"The queue {refused.name} is full ({refused.max_length}): publish later.")
 
-    def dead_letter(self, queue: MemoryQueue, entry: Entry) -> None:
-        """Move the message to where its queue's dead letters go; without such an exchange or queue it is gone."""
+    def dead_letter(self, queue: MemoryQueue, entry: Entry, *, at: float | None = None) -> None:
+        """Move the message to where its queue's dead letters go; without such an exchange or queue it is gone.
+
+        at: when that was, if not now.
+        """
         if queue.dead_letter_exchange is not None:
             for target in self._targets(queue.dead_letter_exchange, entry.routing_key):
-                target.put(Entry(entry.message, entry.routing_key))
+                self._put(target, Entry(entry.message, entry.routing_key), at=at)
 
     def lose(self, queue: MemoryQueue, entry: Entry) -> None:
         """Take back a delivery whose consumer is gone, or dead-letter it if that happened too often."""
@@ -156,25 +195,88 @@ class MemoryBus:
         if queue.limit is not None and entry.lost > queue.limit:
             self.dead_letter(queue, entry)
         else:
-            queue.put_back(entry)
+            self.put_back(queue, entry)
 
-    def _targets(self, exchange: str, routing_key: str) -> Iterator[MemoryQueue]:
-        if exchange:
-            binder = self._exchanges.get(exchange)
-            found = binder.route(routing_key) if binder is not None else {}
-        else:
+    def put_back(self, queue: MemoryQueue, entry: Entry) -> None:
+        queue.put_back(entry)
+        if queue.ttl is not None:
+            self._set_alarm()
+
+    def tick(self) -> None:
+        """Dead-letter what is due by the clock, in the order in which it became due."""
+        now = self.clock()
+        while (queue := min(self._timed, key=_due, default=None)) is not None and queue.due <= now:
+            entry = queue.take_expired()
+            self.dead_letter(queue, entry, at=entry.due)
+        self._set_alarm()
+
+    def _put(self, queue: MemoryQueue, entry: Entry, *, at: float | None = None) -> None:
+        if queue.ttl is None:
+            queue.put(entry)
+            return
+        entry.due = (self.clock() if at is None else at) + queue.ttl
+        queue.put(entry)
+        if at is None:
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        due = min(map(_due, self._timed), default=NEVER)
+        if due < NEVER and self._loop is not None and self.clock is time.time:
+            # Weakly, since who waits for a message holds the bus, and the message itself does not.
+            self._alarm = self._loop.call_later(max(due - self.clock(), 0), _ring, ref(self))
+
+    def _targets(self, exchange: str, routing_key: str) -> list[MemoryQueue]:
+        if not exchange:
             queue = self._queues.get(routing_key)
-            found = {queue: None} if queue is not None else {}
-        for queue in tuple(found):
-            if queue.expires is not None and queue.expired(self.clock()):
-                self._delete(queue)
-            else:
-                yield queue
+            return [] if queue is None or self._is_gone(queue) else [queue]
+        binder = self._exchanges.get(exchange)
+        if binder is None:
+            return []
+        found, exchanges = self._ends(binder, routing_key)
+        for binder in exchanges:  # which grows
+            queues, others = self._ends(binder, routing_key)
+            found += [queue for queue in queues if queue not in found]
+            exchanges += [other for other in others if other not in exchanges]
+        return found
+
+    def _ends(self, binder: _Binder, routing_key: str) -> tuple[list[MemoryQueue], list[_Binder]]:
+        """Follow the bindings of one exchange, or else its alternate."""
+        bound = tuple(binder.queues.route(routing_key))
+        queues = [queue for queue in bound if queue.expires is None or not self._is_gone(queue)]
+        exchanges = list(binder.exchanges.route(routing_key)) if binder.exchanges else []
+        if not queues and not exchanges and binder.exchange.alternate in self._exchanges:
+            exchanges.append(self._exchanges[binder.exchange.alternate])
+        return queues, exchanges
+
+    def _is_gone(self, queue: MemoryQueue) -> bool:
+        """Delete the queue if it has expired."""
+        if not queue.expired(self.clock()):
+            return False
+        self._delete(queue)
+        return True
 
     def _delete(self, queue: MemoryQueue) -> None:
         del self._queues[queue.name]
+        if queue in self._timed:
+            self._timed.remove(queue)
         for binder in self._exchanges.values():
-            binder.unbind(queue)
+            binder.queues.unbind(queue)
+
+
+_due = attrgetter("due")
+
+
+def _ring(bus: ref[MemoryBus]) -> None:
+    there = bus()
+    if there is not None:
+        there.tick()
+
+
+def _kind(exchange: Exchange) -> str:
+    return exchange.kind + (f" with the alternate {exchange.alternate}" if exchange.alternate is not None else "")
 
 
 def _difference(there: dict[str, Any], wanted: dict[str, Any]) -> str:

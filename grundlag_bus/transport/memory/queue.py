@@ -4,7 +4,8 @@ Rules:
 - Nothing is handed to a consumer within a publish or a settle: a queue hands out in a later turn of the loop, in turns
   between the consumers that have room.
 - What comes back goes before what was never handed out, in the order in which it came back (as a quorum queue does).
-- A queue holds its messages until they are settled and has no bound but `x-max-length`.
+- A queue holds its messages until they are settled or their `x-message-ttl` is over, and has no bound but
+  `x-max-length`. What is in a consumer's hand does not expire.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ _HONOURED = {
     "x-delivery-limit",
     "x-expires",
     "x-max-length",
+    "x-message-ttl",
     "x-overflow",
     "x-queue-type",
 }
 _WITHOUT_MEANING_HERE = {"x-consumer-disconnected-timeout", "x-dead-letter-strategy"}
+
+
+NEVER = float("inf")
 
 
 class Consumer(Protocol):
@@ -46,13 +51,14 @@ class Consumer(Protocol):
 class Entry:
     """One message in one queue."""
 
-    __slots__ = ("lost", "message", "redelivered", "routing_key")
+    __slots__ = ("due", "lost", "message", "redelivered", "routing_key")
 
     def __init__(self, message: Message, routing_key: str) -> None:
         self.message = message
         self.routing_key = routing_key
         self.redelivered = False
         self.lost = 0
+        self.due = NEVER
 
 
 class MemoryQueue:
@@ -79,6 +85,7 @@ class MemoryQueue:
         self.max_length: int | None = arguments.get("x-max-length")
         self.dead_letter_exchange: str | None = arguments.get("x-dead-letter-exchange")
         self.expires: float | None = arguments["x-expires"] / 1000 if "x-expires" in arguments else None
+        self.ttl: float | None = arguments["x-message-ttl"] / 1000 if "x-message-ttl" in arguments else None
         self.unused_since = 0.0
         self.consumers: set[Consumer] = set()
         self._free: deque[Consumer] = deque()
@@ -101,6 +108,17 @@ class MemoryQueue:
 
     def expired(self, now: float) -> bool:
         return self.expires is not None and not self.consumers and now - self.unused_since >= self.expires
+
+    @property
+    def due(self) -> float:
+        """When the first message that waits here expires."""
+        return min((waiting[0].due for waiting in (self._returned, self._ready) if waiting), default=NEVER)
+
+    def take_expired(self) -> Entry:
+        """Remove the message that is due first."""
+        returned, ready = self._returned, self._ready
+        first = returned if returned and (not ready or returned[0].due <= ready[0].due) else ready
+        return first.popleft()
 
     def put(self, entry: Entry) -> None:
         self._ready.append(entry)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from grundlag_bus.transport.base import Delivery, Message
     from grundlag_bus.transport.memory.queue import Entry, MemoryQueue
-    from grundlag_bus.transport.topology import Queue, Route, Stream
+    from grundlag_bus.transport.topology import Ladder, Queue, Route, Stream
 
 
 class MemoryTransport:
     """A transport on a bus of its own, or on one that it shares.
 
-    bus: a `MemoryBus`, or `named_bus(name)` for one by name; clock: Unix seconds, for deadlines (and for the
+    bus: a `MemoryBus`, or `named_bus(name)` for one by name; clock: Unix seconds, for deadlines (and for delays and the
     expiry of queues on a bus of its own).
     """
 
@@ -35,6 +35,7 @@ class MemoryTransport:
         self._clock = clock
         self._bus = bus if bus is not None else MemoryBus(clock=clock)
         self._subscriptions: set[_Subscription] = set()
+        self._ladder: Ladder | None = None
         self._open = False
         self._closed = False
 
@@ -66,6 +67,9 @@ class MemoryTransport:
         try:
             if self._clock() >= deadline:
                 raise PublishExpiredError("The deadline passed before the message was published: nothing was sent.")
+            if route.needs is not None and route.needs is not self._ladder:
+                self._bus.declare_ladder(route.needs)
+                self._ladder = route.needs
             if written is not None:
                 written()
             self._bus.publish(route, message)
@@ -92,16 +96,22 @@ class MemoryTransport:
             raise _closed()
         return list(self._bus.declare_stream(stream))
 
+    def reconnect(self) -> None:
+        """Lose the connection and have it again, as a test of faults wants it: all in hand is lost and comes again."""
+        for subscription in tuple(self._subscriptions):
+            subscription.lose()
+
 
 class _Delivery:
     """A message in hand."""
 
-    __slots__ = ("_subscription", "message", "redelivered")
+    __slots__ = ("_subscription", "lost", "message", "redelivered")
 
-    def __init__(self, subscription: _Subscription, message: Message, *, redelivered: bool) -> None:
+    def __init__(self, subscription: _Subscription, entry: Entry) -> None:
         self._subscription = subscription
-        self.message = message
-        self.redelivered = redelivered
+        self.message = entry.message
+        self.redelivered = entry.redelivered
+        self.lost = entry.lost
 
     def ack(self) -> None:
         self._subscription.settle(self)
@@ -133,7 +143,7 @@ class _Subscription:
         queue.add(self)
 
     def take(self, entry: Entry) -> None:
-        delivery = _Delivery(self, entry.message, redelivered=entry.redelivered)
+        delivery = _Delivery(self, entry)
         self._in_hand[delivery] = entry
         if len(self._in_hand) < self._prefetch:
             self._queue.free(self)
@@ -149,7 +159,7 @@ class _Subscription:
     def give_back(self, delivery: _Delivery) -> None:
         entry = self.settle(delivery)
         if entry is not None:
-            self._queue.put_back(entry)
+            self._bus.put_back(self._queue, entry)
 
     def refuse(self, delivery: _Delivery) -> None:
         entry = self.settle(delivery)
@@ -163,10 +173,14 @@ class _Subscription:
         await self.stop()
         self._siblings.discard(self)
         self._receive = _nobody  # a receiver that keeps its deliveries would keep itself and the bus
-        entries = tuple(self._in_hand.values())
-        self._in_hand.clear()
-        for entry in entries:
-            self._bus.lose(self._queue, entry)
+        for delivery in tuple(self._in_hand):
+            self.give_back(delivery)
+
+    def lose(self) -> None:
+        for delivery in tuple(self._in_hand):
+            entry = self.settle(delivery)
+            if entry is not None:
+                self._bus.lose(self._queue, entry)
 
 
 def _nobody(_: Delivery) -> None:

@@ -30,13 +30,14 @@ _log = get_logger(__name__)
 class RabbitDelivery:
     """See `Delivery`."""
 
-    __slots__ = ("_consumer", "_tag", "message", "redelivered")
+    __slots__ = ("_consumer", "_tag", "lost", "message", "redelivered")
 
-    def __init__(self, consumer: Consumer, tag: int, message: Message, *, redelivered: bool) -> None:
+    def __init__(self, consumer: Consumer, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
         self._consumer: Consumer | None = consumer
         self._tag = tag
         self.message = message
         self.redelivered = redelivered
+        self.lost = lost
 
     def ack(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -107,14 +108,14 @@ class Consumer(Taker):
         channel: Any = self.channel
         return self.live and self.consuming and not channel.is_closed and self.tag in channel.consumers
 
-    def delivered(self, tag: int, message: Message, *, redelivered: bool) -> None:
+    def delivered(self, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
         if not self.live:  # the channel is about to close, and with it the message goes back
             return
         if self.stopping:
             self.wire.send(frames.nack(self.number, tag))
             return
         try:
-            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered))
+            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered, lost=lost))
         except Exception:  # noqa: BLE001  it must not raise, and if it does the other channels go on
             _log.exception("bus.receive_failed")
 

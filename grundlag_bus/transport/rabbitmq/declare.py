@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiormq.exceptions import (
     AMQPChannelError,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel
 
     from grundlag_bus.transport.rabbitmq.connection import Connection
-    from grundlag_bus.transport.topology import Exchange, Queue, Stream, Topology
+    from grundlag_bus.transport.topology import Exchange, Ladder, Queue, Stream, Topology
 
 _TYPED = re.compile(r"the value '(.*)' of type '[^']*'")
 _DIFFERENCE = re.compile(r"inequivalent arg '([^']*)' for .*: received (.*) but current is (.*)", re.DOTALL)
@@ -36,23 +36,45 @@ async def declare_topology(connection: Connection, topology: Topology) -> None:
 
 async def declare_exchange(connection: Connection, exchange: Exchange) -> None:
     """Declare an exchange. Raises TopologyMismatchError, BusUnreachableError."""
+    arguments: Any = None if exchange.alternate is None else {"alternate-exchange": exchange.alternate}
     async with _asked(connection, "exchange", exchange.name) as channel:
-        await connection.ask(channel.declare_exchange(exchange.name, exchange.kind, durable=True))
+        await connection.ask(channel.declare_exchange(exchange.name, exchange.kind, durable=True, arguments=arguments))
 
 
 async def declare_queue(connection: Connection, queue: Queue) -> None:
-    """Declare a queue and its binding. Raises TopologyMismatchError, BusUnreachableError."""
+    """Declare a queue and its bindings. Raises TopologyMismatchError, BusUnreachableError."""
     async with _asked(connection, "queue", queue.name) as channel:
         arguments = dict(queue.arguments)
         declared = await connection.ask(channel.declare_queue(queue.name, durable=True, arguments=arguments))
-        await connection.ask(declared.bind(queue.exchange.name, queue.routing_key))
+        for binding in queue.bindings:
+            await connection.ask(declared.bind(binding.exchange.name, binding.routing_key))
+
+
+async def declare_ladder(connection: Connection, ladder: Ladder) -> None:
+    """Declare what delayed routes need. Who may not declare relies on those who may.
+
+    Raises TopologyMismatchError, BusUnreachableError.
+    """
+    await _if_allowed(_declare_ladder(connection, ladder))
+
+
+async def _declare_ladder(connection: Connection, ladder: Ladder) -> None:
+    for exchange in ladder.exchanges:
+        await declare_exchange(connection, exchange)
+    for queue in ladder.queues:
+        await declare_queue(connection, queue)
+    for bridge in ladder.bridges:
+        async with _asked(connection, "exchange", bridge.target.name) as channel:
+            target = await channel.get_exchange(bridge.target.name, ensure=False)
+            await connection.ask(target.bind(bridge.binding.exchange.name, bridge.binding.routing_key))
 
 
 async def bind_queue(connection: Connection, queue: Queue) -> None:
     """Bind a queue that is there. Raises BusUnreachableError."""
     async with _asked(connection, "queue", queue.name) as channel:
         declared = await channel.get_queue(queue.name, ensure=False)
-        await connection.ask(declared.bind(queue.exchange.name, queue.routing_key))
+        for binding in queue.bindings:
+            await connection.ask(declared.bind(binding.exchange.name, binding.routing_key))
 
 
 async def declare_stream(connection: Connection, stream: Stream) -> None:

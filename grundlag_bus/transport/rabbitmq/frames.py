@@ -39,6 +39,14 @@ U16, U32 = Struct(">H"), Struct(">I")
 _SETTLE = Struct(">BHIIQBB")
 _CONTENT = Struct(">HHQH")
 _TAG_AND_BITS = Struct(">QB")
+_VALUES = {
+    kind.encode(): Struct(f">{code}")
+    for kind, code in zip("tbBsuIilLfdDTV", ("?", *"bBhHiIqQfd", "5s", "Q", ""), strict=True)
+}
+"""Values of a table that have a fixed size, by their type."""
+_SIZED_VALUES = frozenset((b"S", b"x", b"A", b"F"))
+"""Values of a table that begin with their size."""
+_DELIVERY_COUNT = b"\x10x-delivery-count"
 _BASIC_CLASS = 60
 _DURABLE = b"\x02"
 _SHORT_LIMIT = 255
@@ -180,3 +188,31 @@ def read_properties(data: bytes, at: int) -> Properties:  # noqa: C901  one bran
     if flags & _TYPE:
         kind = read_short(data, at)
     return Properties(body_size, correlation_id, reply_to, message_id, kind)
+
+
+def read_delivery_count(data: bytes, at: int) -> int:
+    """Read from a content header's payload how often the message was lost; 0 where no header of it says so."""
+    flags = _CONTENT.unpack_from(data, at)[3]
+    at += _CONTENT.size
+    if not flags & _HEADERS:
+        return 0
+    if flags & _CONTENT_TYPE:
+        at += 1 + data[at]
+    if flags & _ENCODING:
+        at += 1 + data[at]
+    end = at + 4 + U32.unpack_from(data, at)[0]
+    at += 4
+    while at < end:
+        wanted = data.startswith(_DELIVERY_COUNT, at)
+        at += 1 + data[at]
+        kind = data[at : at + 1]
+        at += 1
+        if kind in _SIZED_VALUES:
+            at += 4 + U32.unpack_from(data, at)[0]
+        elif kind not in _VALUES:
+            return 0  # of unknown size
+        elif wanted:
+            return int(_VALUES[kind].unpack_from(data, at)[0])
+        else:
+            at += _VALUES[kind].size
+    return 0

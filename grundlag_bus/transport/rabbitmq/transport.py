@@ -11,11 +11,12 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from grundlag_bus.errors import TransportClosedError
+from grundlag_bus.errors import TransportClosedError, UnroutableError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.transport.rabbitmq.address import Address
 from grundlag_bus.transport.rabbitmq.connection import Connection, patiently
 from grundlag_bus.transport.rabbitmq.declare import declare_topology
+from grundlag_bus.transport.rabbitmq.first_use import FirstUse
 from grundlag_bus.transport.rabbitmq.link import Link
 from grundlag_bus.transport.rabbitmq.publisher import Publisher
 from grundlag_bus.transport.rabbitmq.stream import read_stream
@@ -70,6 +71,7 @@ class RabbitTransport:
         self._closing: asyncio.Task[None] | None = None
         self._links: tuple[Link, ...] = ()
         self._publisher: Publisher | None = None
+        self._first_use: FirstUse | None = None
         self._subscriptions: set[RabbitSubscription] = set()
         self._reads: set[asyncio.Task[list[bytes]]] = set()
         self._outage: float | None = None
@@ -122,9 +124,15 @@ class RabbitTransport:
     async def _open(self) -> None:
         _quieten_aiormq()
         publishing = self._link("publish", self._set_up_publishing)
-        publisher = Publisher(self.address, byte_budget=self._byte_budget, lost_channel=publishing.renew)
         consuming = self._link("consume", self._set_up_consuming)
-        self._publisher, self._links = publisher, (publishing, consuming)
+        first_use = FirstUse(consuming)
+
+        def lost_channel() -> None:
+            first_use.forget()  # the broker closes the channel of who publishes to an exchange that is gone
+            publishing.renew()
+
+        publisher = Publisher(self.address, byte_budget=self._byte_budget, lost_channel=lost_channel)
+        self._publisher, self._links, self._first_use = publisher, (publishing, consuming), first_use
         try:
             await publishing.open()
             await consuming.open()
@@ -155,6 +163,8 @@ class RabbitTransport:
             await asyncio.wait(closing, timeout=_CLOSE_TIMEOUT)
         if self._publisher is not None:
             self._publisher.close()
+        if self._first_use is not None:
+            await self._first_use.close()
         for reading in self._reads:
             reading.cancel()
         await asyncio.gather(*self._reads, return_exceptions=True)
@@ -207,7 +217,17 @@ class RabbitTransport:
         self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
     ) -> None:
         """See `Transport.publish`."""
-        await self._open_publisher().publish(route, message, deadline=deadline, written=written)
+        publisher = self._open_publisher()
+        if route.needs is None:
+            await publisher.publish(route, message, deadline=deadline, written=written)
+            return
+        assert self._first_use is not None  # noqa: S101  made with the publisher
+        await self._first_use.ensure(route.needs, deadline=deadline)
+        try:
+            await publisher.publish(route, message, deadline=deadline, written=written)
+        except UnroutableError:
+            self._first_use.forget()  # somebody deleted it
+            raise
 
     async def subscribe(
         self,

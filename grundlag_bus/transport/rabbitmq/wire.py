@@ -38,8 +38,8 @@ _NOTHING_YET = frames.Properties(0, None, None, None, "")
 class Taker:
     """What one channel wants to hear. Called in the loop, must not raise."""
 
-    def delivered(self, tag: int, message: Message, *, redelivered: bool) -> None:
-        """Take a message for a consumer of the channel."""
+    def delivered(self, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
+        """Take a message for a consumer of the channel. lost: how often consumers lost it, by the broker's count."""
 
     def returned(self, message_id: str | None, reason: str) -> None:
         """Hear that no queue takes a mandatory message; its confirm follows."""
@@ -63,17 +63,25 @@ class Taker:
 class _Content:
     """A deliver or return whose content is still arriving."""
 
-    __slots__ = ("delivered", "parts", "properties", "reason", "redelivered", "remaining", "tag")
+    __slots__ = ("delivered", "lost", "parts", "properties", "reason", "redelivered", "remaining", "tag")
 
     def __init__(self, method: int, data: bytes, at: int) -> None:
         self.delivered = method == frames.BASIC_DELIVER
         self.parts: list[bytes] = []
         self.properties = _NOTHING_YET
-        self.remaining = 0
+        self.remaining = self.lost = 0
+        self.redelivered = False
         if self.delivered:
             self.tag, self.redelivered = frames.read_deliver(data, at)
         else:
             self.reason = frames.read_reason(data, at)[1]
+
+    def begin(self, data: bytes, at: int) -> None:
+        """Take the content's header."""
+        self.properties = frames.read_properties(data, at)
+        self.remaining = self.properties.body_size
+        if self.redelivered:  # on a first delivery it is 0, whatever a stranger's header says
+            self.lost = frames.read_delivery_count(data, at)
 
 
 class Wire(asyncio.StreamReaderProtocol):
@@ -188,8 +196,7 @@ class Wire(asyncio.StreamReaderProtocol):
                 self._complete(taker, channel, content)
         elif kind == frames.HEADER:
             content = self._contents[channel]
-            content.properties = frames.read_properties(data, at)
-            content.remaining = content.properties.body_size
+            content.begin(data, at)
             if not content.remaining:
                 self._complete(taker, channel, content)
         else:
@@ -222,7 +229,7 @@ class Wire(asyncio.StreamReaderProtocol):
             return
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         message = Message(body, properties.type, properties.correlation_id, properties.reply_to)
-        taker.delivered(content.tag, message, redelivered=content.redelivered)
+        taker.delivered(content.tag, message, redelivered=content.redelivered, lost=content.lost)
 
     def _overhear(self, data: bytes, at: int) -> None:
         method = frames.U32.unpack_from(data, at)[0]

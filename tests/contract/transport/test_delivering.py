@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -264,7 +265,7 @@ async def test_a_queue_with_other_arguments_is_a_mismatch_that_harms_nothing(
 ) -> None:
     queue, inbox = calls(transport), Inbox(ack=True)
     await transport.subscribe(queue, inbox, prefetch=1)
-    changed = Queue(queue.name, queue.exchange, queue.routing_key, {**queue.arguments, "x-delivery-limit": 7})
+    changed = replace(queue, arguments={**queue.arguments, "x-delivery-limit": 7})
     with pytest.raises(TopologyMismatchError, match=queue.name):
         await peer.subscribe(changed, Inbox(), prefetch=1)
     await send(peer, b"1")

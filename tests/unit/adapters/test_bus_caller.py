@@ -29,6 +29,7 @@ from tests.support.eventually import eventually
 
 class ToldDelivery:
     redelivered = False
+    lost = 0
 
     def __init__(self, body: bytes, correlation_id: str | None = None) -> None:
         self.message = Message(body, "reply", correlation_id)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+import weakref
 from typing import Any
 from unittest import mock
 
@@ -16,7 +17,7 @@ from grundlag_bus.errors import (
     UnroutableError,
 )
 from grundlag_bus.transport import Delivery, MemoryBus, MemoryTransport, Message, Transport, named_bus
-from grundlag_bus.transport.topology import Exchange, Queue, Route
+from grundlag_bus.transport.parts import Binding, Bridge, Exchange, Ladder, Queue, Route
 from tests.support.transports import Inbox, in_time
 
 TOPIC = Exchange("events", "topic")
@@ -25,7 +26,7 @@ TOPIC = Exchange("events", "topic")
 def a_queue(name: str = "q", exchange: Exchange = TOPIC, routing_key: str = "q", **arguments: Any) -> Queue:
     """Make a quorum queue; arguments as `max_length=2`."""
     named = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
-    return Queue(name, exchange, routing_key, {"x-queue-type": "quorum", **named})
+    return Queue(name, (Binding(exchange, routing_key),), {"x-queue-type": "quorum", **named})
 
 
 async def opened(bus: MemoryBus | None = None) -> MemoryTransport:
@@ -155,14 +156,14 @@ async def dead_letters(transport: MemoryTransport) -> list[bytes]:
 async def test_a_message_lost_more_often_than_the_limit_is_dead_lettered(limit: int) -> None:
     transport = await opened()
     queue = a_queue(delivery_limit=limit, dead_letter_exchange=transport.topology.dead.name)
+    inbox = Inbox()
+    subscription = await transport.subscribe(queue, inbox, prefetch=1)
+    await put(transport)
     for lost in range(limit + 1):
-        inbox = Inbox()
-        subscription = await transport.subscribe(queue, inbox, prefetch=1)
-        if not lost:
-            await put(transport)
-        await inbox.holds(1)
-        assert inbox.deliveries[0].redelivered == (lost > 0)
-        await subscription.close()
+        await inbox.holds(lost + 1)
+        assert inbox.deliveries[lost].lost == lost
+        transport.reconnect()
+    await subscription.close()
     assert await taken(transport, queue) == []
     assert await dead_letters(transport) == [b"x"]
 
@@ -184,27 +185,55 @@ async def test_a_nack_does_not_count_towards_the_limit() -> None:
 async def test_the_limit_is_the_broker_s_default_or_none(arguments: dict[str, Any], times: int) -> None:
     transport = await opened()
     queue = a_queue(dead_letter_exchange=transport.topology.dead.name, **arguments)
-    await taken(transport, queue)
+    inbox = Inbox()
+    subscription = await transport.subscribe(queue, inbox, prefetch=1)
     await put(transport)
-    for _ in range(times):
-        inbox = Inbox()
-        subscription = await transport.subscribe(queue, inbox, prefetch=1)
-        await inbox.holds(1)
-        await subscription.close()
+    for time in range(1, times + 1):
+        await inbox.holds(time)
+        transport.reconnect()
+    await subscription.close()
     assert await taken(transport, queue) == ([b"x"] if arguments else [])
 
 
 async def test_a_classic_queue_has_no_limit() -> None:
     transport = await opened()
-    queue = Queue("q", TOPIC, "q", {"x-queue-type": "classic"})
+    queue = Queue("q", (Binding(TOPIC, "q"),), {"x-queue-type": "classic"})
+    inbox = Inbox()
+    subscription = await transport.subscribe(queue, inbox, prefetch=1)
+    await put(transport)
+    for time in range(1, 61):
+        await inbox.holds(time)
+        transport.reconnect()
+    await subscription.close()
+    assert await taken(transport, queue) == [b"x"]
+
+
+async def test_giving_back_by_closing_does_not_count_towards_the_limit() -> None:
+    transport = await opened()
+    queue = a_queue(delivery_limit=1, dead_letter_exchange=transport.topology.dead.name)
     await taken(transport, queue)
     await put(transport)
-    for _ in range(60):
+    for _ in range(5):
         inbox = Inbox()
         subscription = await transport.subscribe(queue, inbox, prefetch=1)
         await inbox.holds(1)
+        assert inbox.deliveries[0].lost == 0
         await subscription.close()
     assert await taken(transport, queue) == [b"x"]
+
+
+async def test_after_a_reconnect_there_is_room_for_what_comes_again_and_late_settling_does_nothing() -> None:
+    transport, inbox = await opened(), Inbox()
+    await transport.subscribe(a_queue(), inbox, prefetch=2)
+    for body in (b"1", b"2", b"3"):
+        await put(transport, body)
+    await inbox.holds(2)
+    transport.reconnect()
+    for delivery in inbox.deliveries[:2]:
+        delivery.ack()
+    assert await inbox.holds(4) == [b"1", b"2", b"1", b"2"]
+    inbox.deliveries[2].ack()
+    assert await inbox.holds(5) == [b"1", b"2", b"1", b"2", b"3"]
 
 
 async def test_a_queue_without_a_dead_letter_exchange_drops_what_is_rejected() -> None:
@@ -231,7 +260,7 @@ async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None
     assert await taken(transport, queue) == [b"4"]
 
 
-@pytest.mark.parametrize("arguments", [{"max_length": 5}, {"message_ttl": 5}])
+@pytest.mark.parametrize("arguments", [{"max_length": 5}, {"max_priority": 5}])
 async def test_an_argument_that_would_be_ignored_is_refused(arguments: dict[str, Any]) -> None:
     transport = await opened()
     with pytest.raises(ConfigurationError, match="The queue q has"):
@@ -390,7 +419,144 @@ async def test_expired_mailboxes_do_not_pile_up() -> None:
         await (await transport.subscribe(transport.topology.mailbox(f"m{number}"), Inbox(), prefetch=1)).close()
         clock.now += 60
     assert len(transport._bus._queues) < 10
-    assert len(transport._bus._exchanges[transport.topology.replies.name]._exact) < 10
+    assert len(transport._bus._exchanges[transport.topology.replies.name].queues._exact) < 10
+
+
+# --- delays -----------------------------------------------------------------------------------------------------------
+
+
+async def delay(transport: MemoryTransport, seconds: float, body: bytes = b"x") -> None:
+    route = transport.topology.delayed_call_route("calendar", "main", seconds)
+    await transport.publish(route, Message(body, "call"), deadline=float("inf"))
+
+
+async def on_a_clock(clock: Clock) -> tuple[MemoryBus, MemoryTransport]:
+    bus = MemoryBus(clock=clock)
+    transport = MemoryTransport(bus=bus, clock=clock)
+    await transport.open()
+    return bus, transport
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 59, 3600, 86_400 * 12, 2**20 - 1])
+async def test_a_delay_is_exact_however_the_clock_is_set_forward(seconds: int) -> None:
+    clock = Clock()
+    bus, transport = await on_a_clock(clock)
+    calls = transport.topology.call_queue("calendar", "main")
+    await taken(transport, calls)
+    await delay(transport, seconds, b"at once")
+    began = clock.now
+    clock.now = began + seconds - 0.001
+    bus.tick()
+    assert await taken(transport, calls) == []
+    clock.now = began + seconds
+    bus.tick()
+    assert await taken(transport, calls) == [b"at once"]
+    began = clock.now
+    await delay(transport, seconds, b"by and by")
+    for step in range(1, 8):
+        clock.now = began + seconds * step / 8
+        bus.tick()
+    assert await taken(transport, calls) == []
+    clock.now = began + seconds
+    bus.tick()
+    assert await taken(transport, calls) == [b"by and by"]
+
+
+async def test_what_is_due_in_one_tick_comes_in_the_order_in_which_it_was_due() -> None:
+    clock = Clock()
+    bus, transport = await on_a_clock(clock)
+    calls = transport.topology.call_queue("calendar", "main")
+    await taken(transport, calls)
+    delays = (9, 4, 7, 1, 8, 2, 16, 3)
+    for seconds in delays:
+        await delay(transport, seconds, b"%d" % seconds)
+    clock.now += 100
+    bus.tick()
+    assert await taken(transport, calls) == [b"%d" % seconds for seconds in sorted(delays)]
+
+
+async def test_a_message_whose_time_is_over_in_a_consumed_queue_is_a_dead_letter_unless_it_is_in_hand() -> None:
+    clock, inbox = Clock(), Inbox()
+    bus, transport = await on_a_clock(clock)
+    queue = a_queue(message_ttl=1500, dead_letter_exchange=transport.topology.dead.name)
+    subscription = await transport.subscribe(queue, inbox, prefetch=1)
+    for body in (b"1", b"2"):
+        await transport.publish(Route("events", "q"), Message(body, "call"), deadline=float("inf"))
+    await inbox.holds(1)
+    clock.now += 1.5
+    bus.tick()
+    assert await dead_letters(transport) == [b"2"]
+    await subscription.stop()
+    inbox.deliveries[0].nack()
+    bus.tick()
+    assert await dead_letters(transport) == [b"1"]
+
+
+async def test_what_no_binding_takes_goes_to_the_alternate_exchange() -> None:
+    transport = await opened()
+    other, main = Exchange("other", "fanout"), Exchange("main", "topic", alternate="other")
+    queues = [a_queue("1", main, "a"), a_queue("2", other, "")]
+    for queue in queues:
+        await taken(transport, queue)
+    await put(transport, b"taken", exchange="main", routing_key="a")
+    await put(transport, b"left over", exchange="main", routing_key="b")
+    assert [await taken(transport, queue) for queue in queues] == [[b"taken"], [b"left over"]]
+
+
+async def test_an_alternate_exchange_that_does_not_exist_takes_nothing() -> None:
+    transport = await opened()
+    await taken(transport, a_queue(exchange=Exchange("main", "topic", alternate="other")))
+    with pytest.raises(UnroutableError):
+        await put(transport, exchange="main", routing_key="b")
+
+
+async def test_an_exchange_with_another_alternate_is_a_mismatch() -> None:
+    transport = await opened()
+    await taken(transport, a_queue())
+    with pytest.raises(TopologyMismatchError, match="exists as topic and is declared as topic with the alternate dead"):
+        await taken(transport, a_queue("q2", Exchange("events", "topic", alternate="dead")))
+
+
+async def test_exchanges_that_lead_to_each_other_deliver_once() -> None:
+    transport = await opened()
+    one, two = Exchange("one", "topic"), Exchange("two", "topic")
+    queues = [a_queue("1", one, "#"), a_queue("2", two, "#")]
+    for queue in queues:
+        await taken(transport, queue)
+    transport._bus.declare_ladder(Ladder((), (), (Bridge(two, Binding(one, "#")), Bridge(one, Binding(two, "#")))))
+    await put(transport, exchange="one", routing_key="a")
+    assert [await taken(transport, queue) for queue in queues] == [[b"x"], [b"x"]]
+
+
+async def test_a_delayed_message_does_not_keep_a_bus_that_nobody_uses() -> None:
+    gc.disable()
+    try:
+        transport = await opened(named_bus("delaying"))
+        await taken(transport, transport.topology.call_queue("calendar", "main"))
+        await delay(transport, 1)
+        gone = weakref.ref(transport._bus)
+        await transport.close()
+        del transport
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_delay_goes_on_in_the_next_loop() -> None:
+    bus = MemoryBus()
+
+    async def leave() -> None:
+        transport = await opened(bus)
+        await taken(transport, transport.topology.call_queue("calendar", "main"))
+        await delay(transport, 1)
+
+    async def take() -> list[bytes]:
+        transport, inbox = await opened(bus), Inbox(ack=True)
+        await transport.subscribe(transport.topology.call_queue("calendar", "main"), inbox, prefetch=1)
+        return await inbox.holds(1)
+
+    asyncio.run(leave())
+    assert asyncio.run(take()) == [b"x"]
 
 
 async def test_settled_messages_are_not_kept() -> None:

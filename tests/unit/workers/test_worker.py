@@ -142,7 +142,7 @@ def test_interrupting_actions_need_keys_to_share_where_the_bus_outlives_the_proc
     provider = Provider("notes", name="Notes")
 
     @provider.action("ask", name="Ask", answer=Nothing)
-    async def ask(_: Nothing) -> None: ...
+    async def ask(_: Nothing, ctx: ActionContext) -> None: ...
 
     transport = RabbitTransport("amqp://localhost")
     with pytest.raises(ConfigurationError) as raised:
@@ -230,10 +230,10 @@ async def test_what_is_no_call_is_dead_lettered(transport: MemoryTransport, note
 async def test_a_call_that_meets_a_defect_of_ours_is_dead_lettered_and_does_not_come_again(
     transport: MemoryTransport, notes: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def defect(*_: object) -> None:
+    async def defect(*_: object, **__: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(LocalCaller, "call", defect)
+    monkeypatch.setattr(LocalCaller, "run", defect)
     dead = Inbox(ack=True)
     await transport.subscribe(transport.topology.dead_queue, dead, prefetch=10)
     async with Serving(transport, Worker(transport, ProviderRegistry([notes]))) as serving:

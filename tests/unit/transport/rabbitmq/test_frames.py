@@ -163,3 +163,45 @@ def test_the_constants_are_those_of_the_protocol() -> None:
     assert all(number == kind.index for number, kind in named.items())
     assert pamqp.frame.marshal(Heartbeat(), 0) == frames.HEARTBEAT_FRAME
     assert len(pamqp.frame.marshal(ContentBody(b""), 0)) == frames.OVERHEAD
+
+
+table_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | texts
+    | st.binary(max_size=30).map(bytearray)
+    | st.decimals(0, 1000, places=2)
+    | st.just(datetime(2026, 1, 1, tzinfo=UTC)),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text("abc", min_size=1), values, max_size=3),
+    max_leaves=8,
+)
+tables = st.dictionaries(texts.filter(lambda name: name != "x-delivery-count"), table_values, max_size=4)
+
+
+def a_header(*tables: dict[str, Any]) -> bytes:
+    headers = {name: value for table in tables for name, value in table.items()}
+    properties = commands.Basic.Properties(
+        content_type="application/json", content_encoding="x", headers=headers, message_id="m"
+    )
+    return payload(ContentHeader(body_size=1, properties=properties))
+
+
+@given(tables, tables, st.integers(0, 2**40))
+def test_the_delivery_count_is_found_among_all_headers(
+    before: dict[str, Any], after: dict[str, Any], count: int
+) -> None:
+    assert frames.read_delivery_count(a_header(before, {"x-delivery-count": count}, after), 0) == count
+
+
+@given(tables)
+def test_without_a_delivery_count_nothing_was_lost(headers: dict[str, Any]) -> None:
+    inside = {"x-death": [{"x-delivery-count": 5}], "text": "\x10x-delivery-countI\0\0\0\7"}
+    assert frames.read_delivery_count(a_header(headers, inside), 0) == 0
+    assert frames.read_delivery_count(payload(ContentHeader(body_size=1)), 0) == 0
+
+
+def test_a_header_of_an_unknown_type_ends_the_search() -> None:
+    table = b"\x01aX\0\0\x10x-delivery-countI\0\0\0\7"
+    header = frames._CONTENT.pack(60, 0, 1, 1 << 13) + frames.U32.pack(len(table)) + table
+    assert frames.read_delivery_count(header, 0) == 0

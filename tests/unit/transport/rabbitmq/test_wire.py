@@ -28,8 +28,8 @@ class Heard(Taker):
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
 
-    def delivered(self, tag: int, message: Message, *, redelivered: bool) -> None:
-        self.events.append(("delivered", tag, message, redelivered))
+    def delivered(self, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
+        self.events.append(("delivered", tag, message, redelivered, lost))
 
     def returned(self, message_id: str | None, reason: str) -> None:
         self.events.append(("returned", message_id, reason))
@@ -83,15 +83,17 @@ HOT = [
     content(deliver(1), 3, b"", message_type="empty"),
     content(deliver(2, redelivered=True), 3, b"one piece", message_type="call", correlation_id="c", reply_to="r"),
     content(deliver(3), 3, b"in three pieces", 2, 5, 8, message_type="call", headers={"x-delivery-count": 2}),
+    content(deliver(4, redelivered=True), 3, b"lost", message_type="call", headers={"x-delivery-count": 2}),
     frame(commands.Basic.Ack(5, multiple=True), 3),
     frame(commands.Basic.Nack(6), 3),
     content(commands.Basic.Return(312, "NO_ROUTE", "e", "k"), 3, b"body", message_id="m-1"),
     frame(commands.Basic.Ack(7), 3),
 ]
 HEARD = [
-    ("delivered", 1, Message(b"", "empty"), False),
-    ("delivered", 2, Message(b"one piece", "call", "c", "r"), True),
-    ("delivered", 3, Message(b"in three pieces", "call"), False),
+    ("delivered", 1, Message(b"", "empty"), False, 0),
+    ("delivered", 2, Message(b"one piece", "call", "c", "r"), True, 0),
+    ("delivered", 3, Message(b"in three pieces", "call"), False, 0),
+    ("delivered", 4, Message(b"lost", "call"), True, 2),
     ("confirmed", 5, True, True),
     ("confirmed", 6, False, False),
     ("returned", "m-1", "NO_ROUTE"),
