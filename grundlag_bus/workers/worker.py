@@ -6,7 +6,7 @@ Prefetch equals concurrency, so that whatever is delivered is started at once an
 Rules:
 - A delivery is acked when its reply is confirmed, or when nobody can be replied to.
 - A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
-  it runs once, and all its deliveries are settled together.
+  it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
 - What is not finished when the worker stops is given back unsettled, without a reply.
 """
 
@@ -38,6 +38,7 @@ from grundlag_bus.schema.envelope import (
 from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.confirmed import Fate, publish_confirmed
+from grundlag_bus.workers.finished import Finished
 from grundlag_bus.workers.run import Run
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Worker:
         self._subscriptions: list[Subscription] = []
         self._runs: dict[str, Run] = {}
         self._serving: set[asyncio.Task[None]] = set()
+        self._finished = Finished()
         self._announcing: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
@@ -184,7 +186,11 @@ class Worker:
             delivery.reject()
             return
         running = self._runs.get(call.call_id)
-        if running is None:
+        reply = self._finished.reply_to(call) if delivery.redelivered and running is None else None
+        if reply is not None:
+            run = Run(call, delivery)
+            self._start(run, self._reply_again(run, reply))
+        elif running is None:
             run = self._runs[call.call_id] = Run(call, delivery)
             self._start(run, self._serve(run))
         elif running.is_of(call):
@@ -234,6 +240,7 @@ class Worker:
         await self._reply(run, body)
         await self._local.ended(run.call.call_id)
         await self._reply(run, body)  # to who asked meanwhile
+        self._finished.add(run.call, body)
         run.ack()
 
     async def _bury(self, run: Run, response: Failed) -> None:
@@ -266,10 +273,14 @@ class Worker:
                 return
 
     async def _refuse(self, run: Run) -> None:
-        call = run.call
-        response = Failed("call_id_reused", f"Another call with the id {call.call_id} is running: give each its own.")
+        call_id = run.call.call_id
+        response = Failed("call_id_reused", f"Another call with the id {call_id} is running: give each its own.")
+        await self._reply_again(run, encode_reply(Reply(call_id, response, self.name)))
+
+    async def _reply_again(self, run: Run, body: bytes) -> None:
+        """Reply to a call that is not run, then settle."""
         try:
-            await self._reply(run, encode_reply(Reply(call.call_id, response, self.name)))
+            await self._reply(run, body)
             run.ack()
         except asyncio.CancelledError:
             run.nack()

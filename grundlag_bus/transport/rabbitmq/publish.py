@@ -79,6 +79,9 @@ class Publish:
         self.fail(UnroutableError(f"No queue takes what is published to {_place(self.route)} ({reason})."))
 
     def forbidden(self, address: Address, reason: str) -> None:
+        if reason.startswith("NOT_FOUND"):
+            self.returned(reason)
+            return
         verb = "let this user publish" if reason.startswith("ACCESS_REFUSED") else "take what is published"
         text = f"The broker at {address} does not {verb} to {_place(self.route)}: {reason}"
         self.fail(PublishForbiddenError(text))

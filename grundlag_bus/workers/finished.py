@@ -1,0 +1,54 @@
+"""The replies of calls that have just finished here, for deliveries that come again because their ack was lost.
+
+A connection that ends takes with it what was settled on it and not yet written. The broker then hands the call out again,
+often to the same worker: it replies again and does not run again. This is a help and no promise: another worker may get
+the call, and only the newest are kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grundlag_bus.schema.envelope import Call
+
+_MOST_CALLS = 1000
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+class Finished:
+    """Keeps the newest replies, up to 1,000 and 16 MiB."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[Call, bytes]] = OrderedDict()
+        self._bytes = 0
+
+    def add(self, call: Call, reply: bytes) -> None:
+        self.forget(call.call_id)
+        self._kept[call.call_id] = (call, reply)
+        self._bytes += len(reply)
+        while len(self._kept) > _MOST_CALLS or self._bytes > _MOST_BYTES:
+            self.forget(next(iter(self._kept)))
+
+    def reply_to(self, call: Call) -> bytes | None:
+        """Return the encoded reply of this very call and generation, if it is kept."""
+        call_and_reply = self._kept.get(call.call_id)
+        if call_and_reply is None or not _is_same(call_and_reply[0], call):
+            return None
+        return call_and_reply[1]
+
+    def forget(self, call_id: str) -> None:
+        kept = self._kept.pop(call_id, None)
+        if kept is not None:
+            self._bytes -= len(kept[1])
+
+
+def _is_same(one: Call, other: Call) -> bool:
+    return (one.provider_id, one.action_id, one.user_id, one.generation, one.request) == (
+        other.provider_id,
+        other.action_id,
+        other.user_id,
+        other.generation,
+        other.request,
+    )
