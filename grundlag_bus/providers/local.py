@@ -122,6 +122,11 @@ class LocalCaller:
             return refused
         return after_run(await self._outcome(action, call), call, action.policy, now=self._clock())
 
+    def is_last_start(self, call: Call, *, lost: int) -> bool:
+        """Whether a call that was lost with its worker before may be started just once more."""
+        action = self.registry.find(call.provider_id, call.action_id)
+        return action is not None and 0 < lost == action.policy.crashes - 1 and action.policy.rerun
+
     def reply(self, call: Call, response: Response) -> Reply:
         """Make the reply of a call that ended here."""
         try:

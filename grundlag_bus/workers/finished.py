@@ -1,8 +1,8 @@
 """The replies of calls that have just finished here, for deliveries that come again because their ack was lost.
 
-A connection that ends takes with it what was settled on it and not yet written. The broker then hands the call out again,
-often to the same worker: it replies again and does not run again. This is a help and no promise: another worker may get
-the call, and only the newest are kept.
+A connection that ends takes with it what was settled on it and not yet written. The broker then hands the call out
+again, often to the same worker: it replies again and does not run again. This is a help and no promise: another worker
+may get the call, and only the newest are kept.
 """
 
 from __future__ import annotations

@@ -19,10 +19,12 @@ class Run:
 
     __slots__ = ("_deliveries", "_mailboxes", "_muted", "call", "serving", "stopping")
 
-    serving: asyncio.Task[None]
+    serving: asyncio.Task[None] | None
+    """None before it is started."""
 
     def __init__(self, call: Call, delivery: Delivery) -> None:
         self.call = call
+        self.serving = None
         self.stopping = False
         self._muted = False
         self._deliveries: list[Delivery] = []
@@ -67,7 +69,8 @@ class Run:
     def stop(self) -> None:
         """Cancel the call; its deliveries are given back."""
         self.stopping = True
-        self.serving.cancel()
+        if self.serving is not None:
+            self.serving.cancel()
 
     def mute(self) -> None:
         """Cancel the call, and let it neither reply nor settle anything."""

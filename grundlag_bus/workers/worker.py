@@ -7,6 +7,7 @@ Rules:
 - A delivery is acked when its reply is confirmed, or when nobody can be replied to.
 - A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
   it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
+- A call that was lost with its workers as often as it may be, but once, runs alone: see `_run_alone`.
 - What is not finished when the worker stops is given back unsettled, without a reply.
 """
 
@@ -16,12 +17,13 @@ import asyncio
 import contextvars
 import os
 import socket
-from functools import partial
+from collections import deque
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import ConfigurationError, EnvelopeError, GrundlagError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
+from grundlag_bus.providers.deadline import this_task
 from grundlag_bus.providers.disposition import Again, Dead, Disposition, End
 from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.schema.dead_letter import DeadLetter
@@ -39,13 +41,14 @@ from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.confirmed import Fate, publish_confirmed
 from grundlag_bus.workers.finished import Finished
+from grundlag_bus.workers.intake import Intake
 from grundlag_bus.workers.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from grundlag_bus.providers.registry import ProviderRegistry
-    from grundlag_bus.transport.base import Delivery, Subscription, Transport
+    from grundlag_bus.transport.base import Delivery, Transport
 
 REPLY_WITHIN = 60.0
 """Seconds that a finished call's reply is tried for, at least."""
@@ -88,11 +91,19 @@ class Worker:
             threads=concurrency * max(queues, 1),
             clock=transport.now,
         )
-        self._subscriptions: list[Subscription] = []
+        self._intake = Intake(
+            transport,
+            registry,
+            prefetch=concurrency,
+            receive=self._receive,
+            renewed=lambda: self._do_beside(self._announce_again()),
+        )
         self._runs: dict[str, Run] = {}
         self._serving: set[asyncio.Task[None]] = set()
         self._finished = Finished()
-        self._announcing: set[asyncio.Task[None]] = set()
+        self._last_starts: deque[Run] = deque()
+        self._alone = False
+        self._beside: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
 
@@ -114,7 +125,7 @@ class Worker:
         async with self._registry:
             try:
                 await self._transport.open()
-                await self._subscribe()
+                await self._intake.open()
                 await announce(self._transport, self._registry)
                 self.started.set()
                 await self._aborted.wait()
@@ -130,26 +141,10 @@ class Worker:
         for run in list(self._runs.values()):
             run.mute()
         self._aborted.set()
-        await self._close_subscriptions()
-
-    async def _subscribe(self) -> None:
-        topology = self._transport.topology
-        for provider in self._registry.providers.values():
-            for lane in provider.lanes:
-                queue = topology.call_queue(provider.id, lane)
-                receive = partial(self._receive, provider.id, lane)
-                subscription = await self._transport.subscribe(
-                    queue, receive, prefetch=self._concurrency, renewed=self._queue_renewed
-                )
-                self._subscriptions.append(subscription)
-
-    def _queue_renewed(self) -> None:
-        """Announce again: a broker that lost a queue may have lost the manifests too."""
-        announcing = asyncio.get_running_loop().create_task(self._announce_again())
-        self._announcing.add(announcing)
-        announcing.add_done_callback(self._announcing.discard)
+        await self._intake.close()
 
     async def _announce_again(self) -> None:
+        """Announce what is offered: a broker that lost a queue may have lost the manifests too."""
         try:
             await announce(self._transport, self._registry)
         except GrundlagError as error:
@@ -157,24 +152,45 @@ class Worker:
 
     async def _drain(self) -> None:
         self._local.drain.begun = True
-        for announcing in self._announcing:
-            announcing.cancel()
+        for beside in self._beside:
+            beside.cancel()
         try:
-            await asyncio.gather(*(subscription.stop() for subscription in self._subscriptions))
+            await self._intake.stop()
             if self._serving and not self._aborted.is_set():
                 await asyncio.wait(self._serving, timeout=self._grace)
         finally:
             try:
-                for run in self._runs.values():
+                for run in list(self._runs.values()):
                     run.stop()
                 if self._serving:
                     await asyncio.wait(self._serving, timeout=STOP_WITHIN)
             finally:
-                await self._close_subscriptions()
+                while self._last_starts:
+                    del self._runs[self._last_starts.popleft().call.call_id]
+                await self._intake.close()
 
-    async def _close_subscriptions(self) -> None:
-        subscriptions, self._subscriptions = self._subscriptions, []
-        await asyncio.gather(*(subscription.close() for subscription in subscriptions))
+    def _do_beside(self, work: Coroutine[None, None, None]) -> None:
+        beside = asyncio.get_running_loop().create_task(work)
+        self._beside.add(beside)
+        beside.add_done_callback(self._beside.discard)
+
+    async def _run_alone(self) -> None:
+        """Run, each alone, the calls whose last start this is.
+
+        A call that kills its worker would otherwise take the starts of its neighbours with it, until they are dead
+        letters as well.
+        """
+        try:
+            await self._intake.stop()
+            while self._last_starts or self._serving:
+                if self._serving:
+                    await asyncio.wait(self._serving)
+                else:
+                    run = self._last_starts.popleft()
+                    self._start(run, self._serve(run))
+            await self._intake.reopen()
+        finally:
+            self._alone = False
 
     # --- a delivery's way ---------------------------------------------------------------------------------------------
 
@@ -192,7 +208,13 @@ class Worker:
             self._start(run, self._reply_again(run, reply))
         elif running is None:
             run = self._runs[call.call_id] = Run(call, delivery)
-            self._start(run, self._serve(run))
+            if self._local.is_last_start(call, lost=delivery.lost):
+                self._last_starts.append(run)
+                if not self._alone:
+                    self._alone = True
+                    self._do_beside(self._run_alone())
+            else:
+                self._start(run, self._serve(run))
         elif running.is_of(call):
             running.adopt(delivery)
         else:
@@ -231,7 +253,7 @@ class Worker:
             if run.stopping:
                 raise
             # The action cancelled its own asyncio task. Given back, the call would do so again at once.
-            run.serving.uncancel()
+            this_task().uncancel()
             return End(failures.internal(run.call, error, []))
 
     async def _end(self, run: Run, response: Response) -> None:
