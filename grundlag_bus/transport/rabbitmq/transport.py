@@ -114,8 +114,7 @@ class RabbitTransport:
         if self._opening is None:
             return
         if not self._opening.done():
-            if not self._opening.cancelling():  # a second time would break off its tidying up
-                self._opening.cancel()
+            self._opening.cancel()
             return
         for link in self._links:
             link.abort()
@@ -137,8 +136,10 @@ class RabbitTransport:
             await publishing.open()
             await consuming.open()
         except BaseException:
-            await self._close_links()
-            self._forget()
+            try:
+                await self._close_links()
+            finally:
+                self._forget()
             raise
 
     def _forget(self) -> None:
@@ -155,8 +156,7 @@ class RabbitTransport:
 
     async def _close(self) -> None:
         if self._opening is not None and not self._opening.done():
-            if not self._opening.cancelling():
-                self._opening.cancel()
+            self._opening.cancel()
             await asyncio.wait({self._opening})
         closing = [asyncio.ensure_future(subscription.close()) for subscription in self._subscriptions]
         if closing:
