@@ -73,6 +73,10 @@ class Transport(Protocol):
     embedded: bool
     """Whether the bus lives and dies with this process."""
 
+    @property
+    def counts_losses(self) -> bool:
+        """Whether `Delivery.lost` counts what was lost and nothing else: older brokers count what was given back too."""
+
     def now(self) -> float:
         """Return Unix seconds by the transport's clock, which is the one that its deadlines are by."""
 

@@ -208,7 +208,7 @@ class Worker:
             self._start(run, self._reply_again(run, reply))
         elif running is None:
             run = self._runs[call.call_id] = Run(call, delivery)
-            if self._local.is_last_start(call, lost=delivery.lost):
+            if self._local.is_last_start(call, lost=self._lost(run)):
                 self._last_starts.append(run)
                 if not self._alone:
                     self._alone = True
@@ -248,13 +248,16 @@ class Worker:
 
     async def _disposition(self, run: Run) -> Disposition:
         try:
-            return await self._local.run(run.call, lost=run.lost)
+            return await self._local.run(run.call, lost=self._lost(run))
         except asyncio.CancelledError as error:
             if run.stopping:
                 raise
             # The action cancelled its own asyncio task. Given back, the call would do so again at once.
             this_task().uncancel()
             return End(failures.internal(run.call, error, []))
+
+    def _lost(self, run: Run) -> int:
+        return run.lost if self._transport.counts_losses else 0
 
     async def _end(self, run: Run, response: Response) -> None:
         """Reply, then settle."""
