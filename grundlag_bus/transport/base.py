@@ -75,7 +75,7 @@ class Transport(Protocol):
 
     @property
     def counts_losses(self) -> bool:
-        """Whether `Delivery.lost` counts what was lost and nothing else: older brokers count what was given back too."""
+        """Whether `Delivery.lost` counts nothing but losses: older brokers count what was given back too."""
 
     def now(self) -> float:
         """Return Unix seconds by the transport's clock, which is the one that its deadlines are by."""
