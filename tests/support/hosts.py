@@ -60,6 +60,7 @@ class Host:
     def __init__(self, kind: str, namespace: str, address: str, keys: SealKeys, opened: AsyncExitStack) -> None:
         self.kind = kind
         self.namespace = namespace
+        self.namespaces = [namespace]
         self.address = address
         self.keys = keys
         self.workers: list[RunningWorker] = []
@@ -127,6 +128,8 @@ class Host:
 
     async def another_bus(self, *, namespace: str | None = None) -> Host:
         """Open what another caller has: a bus of its own to the same workers, or a host of another namespace."""
+        if namespace is not None:
+            self.namespaces.append(namespace)
         return await self._opened.enter_async_context(
             open_host(self.kind, namespace or self.namespace, self.address, self.keys, serve=namespace is not None)
         )

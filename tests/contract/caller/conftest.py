@@ -28,11 +28,13 @@ async def host(request: pytest.FixtureRequest) -> AsyncIterator[Host]:
     address = f"memory://{namespace}"
     if kind == "rabbitmq":
         address = request.getfixturevalue("amqp_url")
-        request.getfixturevalue("_used").extend([namespace, f"{namespace}-other"])
+        request.getfixturevalue("_used")  # so that it ends after this
     seen.reset()
     async with open_host(kind, namespace, address) as opened:
         yield opened
         seen.reset()
+        if kind == "rabbitmq":
+            request.getfixturevalue("_used").extend(opened.namespaces)
         if kind != "in-process":
             assert opened.bus_caller.in_flight == 0, "a call is waiting that nobody awaits"
     assert not asyncio.all_tasks() - {asyncio.current_task()}, "something is pending after close"
