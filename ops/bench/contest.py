@@ -7,10 +7,12 @@ cancelled, and `connect(url)`, an async context manager that gives an async func
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -82,11 +84,19 @@ async def _worker(name: str, url: str) -> None:
         print("ready", flush=True)
 
     serving = asyncio.create_task(import_module(f"ops.bench.contestants.{name}").serve(url, ready))
+    serving.add_done_callback(_end_with)
     loop = asyncio.get_running_loop()
     while await loop.run_in_executor(None, sys.stdin.readline):
         print(_cpu() - started[0], flush=True)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
+
+
+def _end_with(serving: asyncio.Task[None]) -> None:
+    """Tell why the serving failed, and end: whoever measures would wait for it."""
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        traceback.print_exception(error)
+        os._exit(1)
 
 
 async def _caller(name: str, url: str, calls: int, in_flight: int) -> None:

@@ -40,11 +40,14 @@ async def serve(url: str, ready: Callable[[], None]) -> None:
     transport = RabbitTransport(url, namespace=NAMESPACE)
     worker = Worker(transport, ProviderRegistry([demo]), concurrency=256)
     serving = asyncio.ensure_future(worker.run())
-    await worker.started.wait()
-    ready()
+    started = asyncio.ensure_future(worker.started.wait())
     try:
+        await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            ready()
         await serving
     finally:
+        started.cancel()
         await transport.close()
 
 
