@@ -23,6 +23,7 @@ from grundlag_bus.errors import (
     UnroutableError,
 )
 from grundlag_bus.logs import get_logger
+from grundlag_bus.providers.deadline import this_task
 from grundlag_bus.schema.codec import MAX_BYTES, ensure_size
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_reply, encode_call, new_call_id
 from grundlag_bus.tools.endings import deadline_exceeded, ended_here, outcome_unknown
@@ -108,11 +109,12 @@ class BusCaller:
 
     async def _first_publish(self, waiting: _Waiting) -> None:
         """Publish in the caller's own task: another one for each call would cost more than the call's other parts."""
-        waiting.publishing = asyncio.current_task()
+        waiting.publishing = task = this_task()
+        before = task.cancelling()  # a call may be made while its task is being cancelled
         try:
             await self._publish(waiting)
         except asyncio.CancelledError:
-            if not waiting.stopped or (waiting.publishing is not None and waiting.publishing.uncancel() > 0):
+            if not waiting.stopped or task.uncancel() > before:
                 raise
         finally:
             waiting.publishing = None
@@ -234,6 +236,6 @@ class _Waiting:
     def stop(self, reply: Reply) -> None:
         """Take the reply, and publish no longer: nobody knows when that would end."""
         self.end(reply)
-        if self.publishing is not None and self.publishing is not asyncio.current_task():
+        if self.publishing is not None and not self.stopped and self.publishing is not asyncio.current_task():
             self.stopped = True
             self.publishing.cancel()

@@ -17,10 +17,11 @@ def this_task() -> asyncio.Task[Any]:
 class Deadline:
     """Cancels the current task once, after some seconds, until `end` is called."""
 
-    __slots__ = ("_passed", "_task", "_timer")
+    __slots__ = ("_before", "_passed", "_task", "_timer")
 
     def __init__(self, seconds: float) -> None:
         self._task = this_task()
+        self._before = self._task.cancelling()  # a call may be made while its task is being cancelled
         self._passed = False
         self._timer = asyncio.get_running_loop().call_later(seconds, self._pass)
 
@@ -28,10 +29,15 @@ class Deadline:
         self._passed = True
         self._task.cancel()
 
+    @property
+    def given_up(self) -> bool:
+        """Whether the task was cancelled since this began."""
+        return self._task.cancelling() > self._before
+
     def end(self) -> bool:
         """Take back our own cancellation, and say whether the deadline passed and no other cancellation stands.
 
         To be called once.
         """
         self._timer.cancel()
-        return self._passed and self._task.uncancel() == 0
+        return self._passed and self._task.uncancel() == self._before

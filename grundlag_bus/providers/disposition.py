@@ -1,13 +1,5 @@
 """What becomes of a call: decided here, in pure functions, and carried out by whoever holds it.
 
-Before a start, by the count of starts that ended with their worker's death (`lost`):
-
-    lost   rerun    crashes          -> disposition
-    0      any      any              -> None: start it
-    > 0    False    any              -> End(outcome_unknown)
-    >= n   True     n starts         -> Dead(attempts_exhausted)
-    < n    True     n starts         -> None: start it
-
 After a run:
 
     outcome   policy and deadline                        -> disposition
@@ -75,17 +67,10 @@ class Retry:
 class Policy:
     """What an action allows to be done with its calls.
 
-    retry: for exceptions, None for never; crashes: starts that may end with their worker's death; rerun: whether it may
-    be started again after such a death at all.
+    retry: for exceptions, None for never.
     """
 
     retry: Retry | None = None
-    crashes: int = 3
-    rerun: bool = True
-
-    def __post_init__(self) -> None:
-        if self.crashes < 1:
-            raise ConfigurationError(f"crashes={self.crashes} starts nothing: give at least 1.")
 
 
 # --- outcomes of one run ----------------------------------------------------------------------------------------------
@@ -129,10 +114,14 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Publish `call`, the next generation, to arrive after `pause` seconds; then settle."""
+    """Publish `call`, the next generation, to arrive after `pause` seconds; then settle.
+
+    otherwise: what the call ends with where that cannot be published.
+    """
 
     call: Call
     pause: float
+    otherwise: Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,30 +132,6 @@ class Dead:
 
 
 Disposition = End | Again | Dead
-
-
-def before_start(call: Call, policy: Policy, *, lost: int) -> Disposition | None:
-    """Decide whether a call may be started; None says yes. lost: how many starts of it ended with their worker."""
-    if lost == 0:
-        return None
-    what = f"The call of {call.provider_id}.{call.action_id}"
-    if not policy.rerun:
-        return End(
-            Failed(
-                "outcome_unknown",
-                f"{what} may have run: its worker died, and the action is declared rerun=False.",
-                {"published": True},
-            )
-        )
-    if lost < policy.crashes:
-        return None
-    return Dead(
-        Failed(
-            "attempts_exhausted",
-            f"{what} was started {lost} times and each time its worker died: it is among the dead letters.",
-            {"starts": lost},
-        )
-    )
 
 
 def after_run(outcome: Outcome, call: Call, policy: Policy, *, now: float) -> Disposition:
@@ -184,7 +149,7 @@ def after_run(outcome: Outcome, call: Call, policy: Policy, *, now: float) -> Di
                         {"published": True},
                     )
                 )
-            return Again(replace(call, generation=call.generation + 1, deferred=state), after)
+            return Again(replace(call, generation=call.generation + 1, deferred=state), after, _not_deferred(call))
         case Raised(error, response):
             return _after_exception(error, response, call, policy.retry, now)
 
@@ -207,7 +172,15 @@ def _after_exception(
     pause = retry.pause(call.attempt)
     if not now + pause < call.deadline:
         return End(response)
-    return Again(replace(call, generation=call.generation + 1, attempt=call.attempt + 1), pause)
+    return Again(replace(call, generation=call.generation + 1, attempt=call.attempt + 1), pause, response)
+
+
+def _not_deferred(call: Call) -> Failed:
+    return Failed(
+        "overloaded",
+        f"{call.provider_id}.{call.action_id} deferred the call, and the broker did not take it for later.",
+        retryable=True,
+    )
 
 
 def checked_pause(seconds: Any) -> float:

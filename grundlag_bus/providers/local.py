@@ -30,7 +30,7 @@ from grundlag_bus.errors import (
 )
 from grundlag_bus.providers import failures
 from grundlag_bus.providers.context import ActionContext, Drain
-from grundlag_bus.providers.deadline import Deadline, this_task
+from grundlag_bus.providers.deadline import Deadline
 from grundlag_bus.providers.disposition import (
     Again,
     Dead,
@@ -41,7 +41,6 @@ from grundlag_bus.providers.disposition import (
     Outcome,
     Raised,
     after_run,
-    before_start,
     checked_pause,
 )
 from grundlag_bus.providers.interrupts import Interrupts
@@ -107,25 +106,17 @@ class LocalCaller:
         """Run calls again after `close`."""
         self._closed = False
 
-    async def run(self, call: Call, *, lost: int = 0) -> Disposition:
-        """Start a call once, if it may be started, and say what is to become of it. Raises nothing but CancelledError.
+    async def run(self, call: Call) -> Disposition:
+        """Start a call once, and say what is to become of it.
 
-        lost: how many starts of it ended with the death of their worker.
+        Raises nothing but CancelledError, and TransportClosedError after `close`.
         """
         if self._closed:
             raise TransportClosedError("The bus is closed: call tools inside `async with connect(...) as bus`.")
         action = self.registry.find(call.provider_id, call.action_id)
         if action is None:
             return End(failures.action_unknown(call))
-        refused = before_start(call, action.policy, lost=lost)
-        if refused is not None:
-            return refused
         return after_run(await self._outcome(action, call), call, action.policy, now=self._clock())
-
-    def is_last_start(self, call: Call, *, lost: int) -> bool:
-        """Whether a call that was lost with its worker before may be started just once more."""
-        action = self.registry.find(call.provider_id, call.action_id)
-        return action is not None and 0 < lost == action.policy.crashes - 1 and action.policy.rerun
 
     def reply(self, call: Call, response: Response) -> Reply:
         """Make the reply of a call that ended here."""
@@ -150,7 +141,7 @@ class LocalCaller:
             deadline.end()
             raise
         except BaseException as error:
-            given_up = isinstance(error, asyncio.CancelledError) and this_task().cancelling()
+            given_up = isinstance(error, asyncio.CancelledError) and deadline.given_up
             if deadline.end():
                 return Ended(deadline_exceeded(call, published=True))
             if given_up:

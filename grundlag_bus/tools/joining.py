@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from grundlag_bus.schema.envelope import Call, Failed, Reply
-from grundlag_bus.tools.endings import deadline_exceeded, ended_here
+from grundlag_bus.tools.endings import deadline_exceeded, ended_here, outcome_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +38,10 @@ class JoiningCaller:
                 running.work.add_done_callback(lambda _: self._running.pop(call.call_id))
             if not await running.wait(call.deadline - self._clock()):
                 return ended_here(call, deadline_exceeded(call, published=None))
+            if running.given_up:
+                continue  # by all who waited before
             if running.work.cancelled():
-                continue  # given up by all who waited before
+                return ended_here(call, outcome_unknown(call, "something that it ran cancelled it", published=None))
             reply = running.work.result()
             if running.began_as is not call and _is_late(reply) and self._clock() < call.deadline:
                 continue  # it was somebody else's deadline
@@ -51,12 +53,13 @@ def _is_late(reply: Reply) -> bool:
 
 
 class _Running:
-    __slots__ = ("began_as", "waiting", "work")
+    __slots__ = ("began_as", "given_up", "waiting", "work")
 
     def __init__(self, caller: Caller, call: Call) -> None:
         self.began_as = call
         self.work: asyncio.Task[Reply] = asyncio.get_running_loop().create_task(caller.call(call))
         self.waiting = 0
+        self.given_up = False
 
     async def wait(self, seconds: float) -> bool:
         """Wait for the end, and return whether it came; whoever waits last and leaves ends the call."""
@@ -67,5 +70,6 @@ class _Running:
         finally:
             self.waiting -= 1
             if not self.waiting and not self.work.done():
+                self.given_up = True
                 self.work.cancel()
                 await asyncio.wait({self.work})

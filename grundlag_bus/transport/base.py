@@ -73,10 +73,6 @@ class Transport(Protocol):
     embedded: bool
     """Whether the bus lives and dies with this process."""
 
-    @property
-    def counts_losses(self) -> bool:
-        """Whether `Delivery.lost` counts nothing but losses: older brokers count what was given back too."""
-
     def now(self) -> float:
         """Return Unix seconds by the transport's clock, which is the one that its deadlines are by."""
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_exception_type, wait_random_exponential
 
 from grundlag_bus.errors import (
+    GrundlagError,
     PublishForbiddenError,
     PublishRefusedError,
     PublishUnsureError,
+    TopologyMismatchError,
     TransportClosedError,
     TransportError,
     UnroutableError,
@@ -31,7 +33,7 @@ class Fate(Enum):
     NOBODY = auto()
     """No queue takes it."""
     FORBIDDEN = auto()
-    """The broker does not let this user publish it."""
+    """The broker does not let this user publish it, or has something else where it would go."""
     GIVEN_UP = auto()
     """It was not confirmed in time; it may have been accepted all the same."""
     CLOSED = auto()
@@ -44,7 +46,7 @@ async def publish_confirmed(transport: Transport, route: Route, message: Message
         await transport.publish(route, message, deadline=until)
     except _PASSING:
         return await _again(transport, route, message, until)
-    except TransportError as error:
+    except (TransportError, TopologyMismatchError) as error:
         return _fate(error)
     return Fate.CONFIRMED
 
@@ -58,16 +60,16 @@ async def _again(transport: Transport, route: Route, message: Message, until: fl
         await trying(transport.publish, route, message, deadline=until)
     except RetryError:
         return Fate.GIVEN_UP
-    except TransportError as error:
+    except (TransportError, TopologyMismatchError) as error:
         return _fate(error)
     return Fate.CONFIRMED
 
 
-def _fate(error: TransportError) -> Fate:
+def _fate(error: GrundlagError) -> Fate:
     match error:
         case UnroutableError():
             return Fate.NOBODY
-        case PublishForbiddenError():
+        case PublishForbiddenError() | TopologyMismatchError():
             return Fate.FORBIDDEN
         case TransportClosedError():
             return Fate.CLOSED

@@ -18,16 +18,17 @@ _MOST_BYTES = 16 * 1024 * 1024
 
 
 class Finished:
-    """Keeps the newest replies, up to 1,000 and 16 MiB."""
+    """Keeps the newest replies with their calls, up to 1,000 and 16 MiB of envelopes."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[Call, bytes]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Call, bytes, int]] = OrderedDict()
         self._bytes = 0
 
-    def add(self, call: Call, reply: bytes) -> None:
+    def add(self, call: Call, reply: bytes, *, size: int) -> None:
+        """Keep a reply with its call, whose envelope has `size` bytes."""
         self.forget(call.call_id)
-        self._kept[call.call_id] = (call, reply)
-        self._bytes += len(reply)
+        self._kept[call.call_id] = (call, reply, size + len(reply))
+        self._bytes += size + len(reply)
         while len(self._kept) > _MOST_CALLS or self._bytes > _MOST_BYTES:
             self.forget(next(iter(self._kept)))
 
@@ -41,7 +42,7 @@ class Finished:
     def forget(self, call_id: str) -> None:
         kept = self._kept.pop(call_id, None)
         if kept is not None:
-            self._bytes -= len(kept[1])
+            self._bytes -= kept[2]
 
 
 def _is_same(one: Call, other: Call) -> bool:

@@ -6,10 +6,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
-
-from grundlag_bus.errors import BusUnreachableError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -59,11 +55,3 @@ class Intake:
         """Give back what is in hand and not settled."""
         subscriptions, self._subscriptions = list(self._subscriptions.values()), {}
         await asyncio.gather(*(subscription.close() for subscription in subscriptions))
-
-    async def reopen(self) -> None:
-        """Take deliveries again after `stop`, with nothing in hand; while the broker is away, wait for it."""
-        await self.close()
-        trying = AsyncRetrying(
-            retry=retry_if_exception_type(BusUnreachableError), wait=wait_random_exponential(multiplier=0.1, max=5)
-        )
-        await trying(self.open)

@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 class Run:
     """One call on its way through a worker.
 
-    stopping: whether the worker cancelled it, which no action can do by itself.
+    stopping: whether the worker cancelled it, which no action can do by itself; size: bytes of its envelope; later:
+    newer generations that came before this one was settled.
     """
 
-    __slots__ = ("_deliveries", "_mailboxes", "_muted", "call", "serving", "stopping")
+    __slots__ = ("_deliveries", "_mailboxes", "_muted", "call", "later", "serving", "size", "stopping")
 
-    serving: asyncio.Task[None] | None
-    """None before it is started."""
+    serving: asyncio.Task[None]
 
     def __init__(self, call: Call, delivery: Delivery) -> None:
         self.call = call
-        self.serving = None
+        self.size = len(delivery.message.body)
+        self.later: list[tuple[Call, Delivery]] = []
         self.stopping = False
         self._muted = False
         self._deliveries: list[Delivery] = []
@@ -50,14 +51,13 @@ class Run:
             self._mailboxes[delivery.message.reply_to] = None
 
     @property
-    def lost(self) -> int:
-        """How many starts of this call ended with the death of their worker."""
-        return max((delivery.lost for delivery in self._deliveries), default=0)
-
-    @property
     def has_mailbox(self) -> bool:
         """Whether anybody waits for a reply that is not published yet."""
         return bool(self._mailboxes)
+
+    def wait_at(self, mailbox: str) -> None:
+        """Add to those who wait for the reply."""
+        self._mailboxes[mailbox] = None
 
     def next_mailbox(self) -> str | None:
         """Take one of those who wait for the reply: each once, and again when the call came again since."""
@@ -69,8 +69,7 @@ class Run:
     def stop(self) -> None:
         """Cancel the call; its deliveries are given back."""
         self.stopping = True
-        if self.serving is not None:
-            self.serving.cancel()
+        self.serving.cancel()
 
     def mute(self) -> None:
         """Cancel the call, and let it neither reply nor settle anything."""

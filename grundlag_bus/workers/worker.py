@@ -7,7 +7,7 @@ Rules:
 - A delivery is acked when its reply is confirmed, or when nobody can be replied to.
 - A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
   it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
-- A call that was lost with its workers as often as it may be, but once, runs alone: see `_run_alone`.
+- The next generation of a call that is still being settled here waits until that is done.
 - What is not finished when the worker stops is given back unsettled, without a reply.
 """
 
@@ -17,31 +17,17 @@ import asyncio
 import contextvars
 import os
 import socket
-from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from grundlag_bus.errors import ConfigurationError, EnvelopeError, GrundlagError
+from grundlag_bus.errors import ConfigurationError, EnvelopeError, GrundlagError, TransportClosedError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
-from grundlag_bus.providers.deadline import this_task
-from grundlag_bus.providers.disposition import Again, Dead, Disposition, End
 from grundlag_bus.providers.local import LocalCaller
-from grundlag_bus.schema.dead_letter import DeadLetter
-from grundlag_bus.schema.envelope import (
-    Call,
-    Failed,
-    Reply,
-    Response,
-    decode_call,
-    encode_call,
-    encode_reply,
-    new_call_id,
-)
-from grundlag_bus.transport.base import Message
+from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply, new_call_id
 from grundlag_bus.workers.announce import announce
-from grundlag_bus.workers.confirmed import Fate, publish_confirmed
-from grundlag_bus.workers.finished import Finished
 from grundlag_bus.workers.intake import Intake
+from grundlag_bus.workers.outbox import Outbox
 from grundlag_bus.workers.run import Run
 
 if TYPE_CHECKING:
@@ -50,8 +36,6 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.transport.base import Delivery, Transport
 
-REPLY_WITHIN = 60.0
-"""Seconds that a finished call's reply is tried for, at least."""
 STOP_WITHIN = 5.0
 """Seconds that calls get to end once they are cancelled."""
 
@@ -91,19 +75,17 @@ class Worker:
             threads=concurrency * max(queues, 1),
             clock=transport.now,
         )
+        self._outbox = Outbox(transport, self._local, self.name)
         self._intake = Intake(
             transport,
             registry,
             prefetch=concurrency,
             receive=self._receive,
-            renewed=lambda: self._do_beside(self._announce_again()),
+            renewed=self._queue_renewed,
         )
         self._runs: dict[str, Run] = {}
-        self._serving: set[asyncio.Task[None]] = set()
-        self._finished = Finished()
-        self._last_starts: deque[Run] = deque()
-        self._alone = False
-        self._beside: set[asyncio.Task[None]] = set()
+        self._started: set[Run] = set()
+        self._announcing: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
 
@@ -138,7 +120,7 @@ class Worker:
 
     async def abort(self) -> None:
         """Stop as if the process were killed: running actions are cancelled, nothing is replied, all is given back."""
-        for run in list(self._runs.values()):
+        for run in list(self._started):
             run.mute()
         self._aborted.set()
         await self._intake.close()
@@ -152,45 +134,28 @@ class Worker:
 
     async def _drain(self) -> None:
         self._local.drain.begun = True
-        for beside in self._beside:
-            beside.cancel()
+        for announcing in self._announcing:
+            announcing.cancel()
         try:
             await self._intake.stop()
-            if self._serving and not self._aborted.is_set():
-                await asyncio.wait(self._serving, timeout=self._grace)
+            await self._all_ended(within=0 if self._aborted.is_set() else self._grace)
         finally:
             try:
-                for run in list(self._runs.values()):
+                for run in list(self._started):
                     run.stop()
-                if self._serving:
-                    await asyncio.wait(self._serving, timeout=STOP_WITHIN)
+                await self._all_ended(within=STOP_WITHIN)
             finally:
-                while self._last_starts:
-                    del self._runs[self._last_starts.popleft().call.call_id]
                 await self._intake.close()
 
-    def _do_beside(self, work: Coroutine[None, None, None]) -> None:
-        beside = asyncio.get_running_loop().create_task(work)
-        self._beside.add(beside)
-        beside.add_done_callback(self._beside.discard)
+    async def _all_ended(self, *, within: float) -> None:
+        serving = [run.serving for run in self._started]
+        if serving:
+            await asyncio.wait(serving, timeout=within)
 
-    async def _run_alone(self) -> None:
-        """Run, each alone, the calls whose last start this is.
-
-        A call that kills its worker would otherwise take the starts of its neighbours with it, until they are dead
-        letters as well.
-        """
-        try:
-            await self._intake.stop()
-            while self._last_starts or self._serving:
-                if self._serving:
-                    await asyncio.wait(self._serving)
-                else:
-                    run = self._last_starts.popleft()
-                    self._start(run, self._serve(run))
-            await self._intake.reopen()
-        finally:
-            self._alone = False
+    def _queue_renewed(self) -> None:
+        announcing = asyncio.get_running_loop().create_task(self._announce_again())
+        self._announcing.add(announcing)
+        announcing.add_done_callback(self._announcing.discard)
 
     # --- a delivery's way ---------------------------------------------------------------------------------------------
 
@@ -201,131 +166,77 @@ class Worker:
             _LOGGER.warning("envelope_refused", reason=error.reason, worker=self.name)
             delivery.reject()
             return
+        self._take(call, delivery)
+
+    def _take(self, call: Call, delivery: Delivery) -> None:
         running = self._runs.get(call.call_id)
-        reply = self._finished.reply_to(call) if delivery.redelivered and running is None else None
-        if reply is not None:
+        if running is None:
+            reply = self._outbox.finished.reply_to(call) if delivery.redelivered else None
             run = Run(call, delivery)
-            self._start(run, self._reply_again(run, reply))
-        elif running is None:
-            run = self._runs[call.call_id] = Run(call, delivery)
-            if self._local.is_last_start(call, lost=self._lost(run)):
-                self._last_starts.append(run)
-                if not self._alone:
-                    self._alone = True
-                    self._do_beside(self._run_alone())
+            if reply is not None:
+                self._start(run, self._only_reply(run, reply))
             else:
+                self._runs[call.call_id] = run
                 self._start(run, self._serve(run))
-        elif running.is_of(call):
-            running.adopt(delivery)
-        else:
+        elif not running.is_of(call):
             run = Run(call, delivery)
             self._start(run, self._refuse(run))
+        elif call.generation > running.call.generation:
+            running.later.append((call, delivery))  # it overtook the settling of the one before
+        else:
+            running.adopt(delivery)
 
     def _start(self, run: Run, work: Coroutine[None, None, None]) -> None:
         # Under the worker's context variables: a transport in memory calls here under those of whoever published.
         run.serving = asyncio.get_running_loop().create_task(work, context=self._context.copy())
-        self._serving.add(run.serving)
-        run.serving.add_done_callback(self._serving.discard)
+        self._started.add(run)
+        run.serving.add_done_callback(lambda _: self._ended(run))
+
+    def _ended(self, run: Run) -> None:
+        """Forget a run, however it ended, and take what waited for that."""
+        self._started.discard(run)
+        if self._runs.get(run.call.call_id) is run:
+            del self._runs[run.call.call_id]
+        if not run.stopping:
+            for call, delivery in run.later:
+                self._take(call, delivery)
 
     async def _serve(self, run: Run) -> None:
         try:
-            match await self._disposition(run):
-                case End(response):
-                    await self._end(run, response)
-                case Dead(response):
-                    await self._bury(run, response)
-                case Again(call, pause):
-                    await self._send_on(run, call, pause)
-        except asyncio.CancelledError:
-            run.nack()
-            raise
-        except Exception:
-            # A defect of this package. Given back, the call would come again at once, and for ever.
-            _LOGGER.exception("serving_failed", call_id=run.call.call_id, worker=self.name)
-            run.reject()
-        finally:
-            del self._runs[run.call.call_id]
-
-    async def _disposition(self, run: Run) -> Disposition:
-        try:
-            return await self._local.run(run.call, lost=self._lost(run))
+            await self._outbox.carry_out(run, await self._local.run(run.call))
         except asyncio.CancelledError as error:
             if run.stopping:
+                run.nack()
                 raise
             # The action cancelled its own asyncio task. Given back, the call would do so again at once.
-            this_task().uncancel()
-            return End(failures.internal(run.call, error, []))
-
-    def _lost(self, run: Run) -> int:
-        return run.lost if self._transport.counts_losses else 0
-
-    async def _end(self, run: Run, response: Response) -> None:
-        """Reply, then settle."""
-        body = encode_reply(self._local.reply(run.call, response))
-        await self._reply(run, body)
-        await self._local.ended(run.call.call_id)
-        await self._reply(run, body)  # to who asked meanwhile
-        self._finished.add(run.call, body)
-        run.ack()
-
-    async def _bury(self, run: Run, response: Failed) -> None:
-        """Dead-letter with the reason, reply, then settle."""
-        letter = DeadLetter(response, self.name, self._transport.now(), run.call)
-        message = Message(letter.encode(), "dead", correlation_id=run.call.call_id)
-        until = self._transport.now() + REPLY_WITHIN
-        fate = await publish_confirmed(self._transport, self._transport.topology.dead_route, message, until=until)
-        if fate is Fate.CONFIRMED:
-            await self._end(run, response)
-        else:
-            _LOGGER.error("dead_letter_not_taken", call_id=run.call.call_id, reason=fate.name.lower())
+            this_task = run.serving
+            while this_task.uncancel():
+                pass
+            await self._outbox.end(run, failures.internal(run.call, error, []))
+        except TransportClosedError:
             run.nack()
-
-    async def _send_on(self, run: Run, call: Call, pause: float) -> None:
-        """Publish the next generation, then settle. Nothing is held meanwhile."""
-        await self._local.ended(call.call_id)
-        body = encode_call(call)
-        route = self._transport.topology.delayed_call_route(call.provider_id, call.lane, pause)
-        while True:
-            mailbox = run.next_mailbox()
-            message = Message(body, "call", correlation_id=call.call_id, reply_to=mailbox)
-            fate = await publish_confirmed(self._transport, route, message, until=call.deadline)
-            if fate is not Fate.CONFIRMED:
-                _LOGGER.warning("generation_not_taken", call_id=call.call_id, reason=fate.name.lower())
-                run.nack()
-                return
-            if not run.has_mailbox:
-                run.ack()
-                return
+        except Exception as error:
+            # A defect of this package. Given back, the call would come again at once, and for ever.
+            _LOGGER.exception("serving_failed", call_id=run.call.call_id, worker=self.name)
+            told = "The worker could not serve the call: its log has why, under the call's id."
+            failed = Failed("internal", told, {"type": type(error).__name__, "reference": run.call.call_id})
+            with suppress(GrundlagError):
+                await self._outbox.reply(run, encode_reply(Reply(run.call.call_id, failed, self.name)))
+            run.reject()
 
     async def _refuse(self, run: Run) -> None:
         call_id = run.call.call_id
         response = Failed("call_id_reused", f"Another call with the id {call_id} is running: give each its own.")
-        await self._reply_again(run, encode_reply(Reply(call_id, response, self.name)))
+        await self._only_reply(run, encode_reply(Reply(call_id, response, self.name)))
 
-    async def _reply_again(self, run: Run, body: bytes) -> None:
+    async def _only_reply(self, run: Run, body: bytes) -> None:
         """Reply to a call that is not run, then settle."""
         try:
-            await self._reply(run, body)
+            await self._outbox.reply(run, body)
             run.ack()
         except asyncio.CancelledError:
             run.nack()
             raise
-
-    async def _reply(self, run: Run, body: bytes) -> None:
-        """Publish the reply to all who wait for it.
-
-        A mailbox that is gone or forbidden, and a caller that waits no longer, end it as well as a confirm.
-        """
-        call = run.call
-        until = max(call.deadline, self._transport.now() + REPLY_WITHIN)
-        message = Message(body, "reply", correlation_id=call.call_id)
-        while mailbox := run.next_mailbox():
-            route = self._transport.topology.reply_route(mailbox)
-            fate = await publish_confirmed(self._transport, route, message, until=until)
-            if fate is Fate.CLOSED:
-                run.nack()
-            elif fate is not Fate.CONFIRMED:
-                _LOGGER.warning("reply_not_taken", call_id=call.call_id, mailbox=mailbox, reason=fate.name.lower())
 
 
 def _decoded(body: bytes, provider_id: str, lane: str) -> Call:

@@ -765,7 +765,7 @@ async def test_a_publish_that_closes_the_channel_is_refused_and_the_next_goes_th
     async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
         await transport.subscribe(calls(transport), inbox, prefetch=1)
         for _ in range(3):
-            with pytest.raises(PublishForbiddenError, match="no exchange"):
+            with pytest.raises(UnroutableError, match="no exchange"):
                 await transport.publish(Route(f"{namespace}.nowhere", "x"), Message(b"x", "call"), deadline=in_time())
             await send(transport, b"next")
         await eventually(lambda: len(inbox) == 3)

@@ -39,11 +39,6 @@ class MemoryTransport:
         self._open = False
         self._closed = False
 
-    @property
-    def counts_losses(self) -> bool:
-        """See `Transport.counts_losses`."""
-        return True
-
     def now(self) -> float:
         """See `Transport.now`."""
         return self._clock()

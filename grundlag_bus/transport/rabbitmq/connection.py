@@ -77,12 +77,6 @@ class Connection:
         return cls(pika, factory.wire)
 
     @property
-    def server_version(self) -> tuple[int, ...]:
-        """The broker's version, or () where it does not tell one."""
-        told = str(self._pika.amqp.server_properties.get("version", ""))
-        return tuple(int(part) for part in told.split(".")[:3] if part.isdigit())
-
-    @property
     def frame_max(self) -> int:
         return self._pika.amqp.connection_tune.frame_max
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 HEARTBEAT = 4
 """Seconds. The broker sends one every half of it and drops us after two without any: so long may a loop be blocked."""
-COUNTS_LOSSES_SINCE = (4, 3)
-"""From this version of RabbitMQ on, a message's delivery count leaves out what was given back, by measurement."""
 BYTE_BUDGET = 16 * 1024 * 1024
 _CLOSE_TIMEOUT = 5.0
 """Seconds for a goodbye to the broker, before the connections are dropped."""
@@ -212,12 +210,6 @@ class RabbitTransport:
         if not self._down and self._outage is not None:
             lasted, self._outage = time.monotonic() - self._outage, None
             _log.info("bus.connection_recovered", address=str(self.address), after_seconds=round(lasted, 3))
-
-    @property
-    def counts_losses(self) -> bool:
-        """See `Transport.counts_losses`."""
-        connection = self._links[1].connection if self._links else None
-        return connection is not None and connection.server_version >= COUNTS_LOSSES_SINCE
 
     # --- moving bytes -------------------------------------------------------------------------------------------------
 

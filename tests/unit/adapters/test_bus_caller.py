@@ -64,7 +64,6 @@ class ToldTransport:
 
     topology = Topology()
     embedded = True
-    counts_losses = True
 
     def __init__(self) -> None:
         self.published: list[Call] = []

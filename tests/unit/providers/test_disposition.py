@@ -20,7 +20,6 @@ from grundlag_bus.providers.disposition import (
     Policy,
     Raised,
     after_run,
-    before_start,
     checked_pause,
 )
 
@@ -41,33 +40,6 @@ def raised(error: BaseException | None = None) -> Raised:
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
-
-
-def test_a_call_that_no_worker_lost_is_started() -> None:
-    assert before_start(call(), Policy(rerun=False, crashes=1), lost=0) is None
-
-
-def test_a_call_is_started_as_often_as_it_may_crash() -> None:
-    assert [before_start(call(), Policy(crashes=3), lost=lost) is None for lost in range(5)] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
-
-
-def test_a_call_that_crashed_too_often_is_a_dead_letter_with_the_count() -> None:
-    disposition = before_start(call(), Policy(crashes=3), lost=3)
-    assert isinstance(disposition, Dead)
-    assert (disposition.response.code, disposition.response.details) == ("attempts_exhausted", {"starts": 3})
-
-
-def test_what_must_not_run_twice_ends_as_unknown_after_a_crash() -> None:
-    disposition = before_start(call(), Policy(rerun=False), lost=1)
-    assert isinstance(disposition, End)
-    assert isinstance(disposition.response, Failed)
-    assert disposition.response.code == "outcome_unknown"
 
 
 def test_a_response_ends_the_call() -> None:
@@ -150,8 +122,6 @@ def test_what_is_no_pause_is_refused(wrong: Any) -> None:
 policies = st.builds(
     Policy,
     retry=st.none() | st.builds(Retry, on=st.just(ValueError), attempts=st.integers(1, 50), backoff=st.floats(0, 1e5)),
-    crashes=st.integers(1, 50),
-    rerun=st.booleans(),
 )
 outcomes = st.one_of(
     st.just(Ended(Completed(None))),
@@ -169,7 +139,8 @@ def test_a_call_is_never_lost(outcome: Outcome, waiting: Call, policy: Policy) -
     match after_run(outcome, waiting, policy, now=NOW):
         case End(response) | Dead(response):
             assert response is not None
-        case Again(again, pause):
+        case Again(again, pause, otherwise):
+            assert otherwise is not None
             asked = (again.call_id, again.provider_id, again.action_id, again.request, again.deadline, again.lane)
             assert asked == ("c", "demo", "add", waiting.request, waiting.deadline, "main")
             assert again.generation == waiting.generation + 1
@@ -188,11 +159,3 @@ def test_a_call_that_always_raises_ends_after_its_attempts(policy: Policy) -> No
     while isinstance(disposition := after_run(raised(), waiting, policy, now=NOW), Again):
         waiting, starts = disposition.call, starts + 1
     assert starts == (policy.retry.attempts if policy.retry else 1)
-
-
-@given(policies)
-def test_a_call_that_always_kills_its_worker_ends_after_its_crashes(policy: Policy) -> None:
-    starts = 0
-    while before_start(call(), policy, lost=starts) is None:
-        starts += 1
-    assert starts == (policy.crashes if policy.rerun else 1)

@@ -13,15 +13,18 @@ import pytest
 from pydantic import BaseModel
 
 from grundlag_bus import (
+    ActionContext,
     BusCaller,
     Call,
     Completed,
+    Defer,
     Failed,
     MemoryTransport,
     Provider,
     ProviderRegistry,
     Reply,
     Request,
+    Retry,
     Worker,
 )
 from grundlag_bus.errors import PublishForbiddenError
@@ -239,3 +242,130 @@ async def test_a_bus_with_a_clock_of_its_own_is_served_by_that_clock(told: Told)
         ahead[0] += 3600
         told.gate.set()
         assert (await asyncio.wait_for(waiting, 5)).response == Completed(True)
+
+
+async def test_a_pending_cancellation_of_an_actions_own_runs_it_no_second_time(transport: MemoryTransport) -> None:
+    starts = []
+    demo = Provider("demo", name="Demo")
+
+    @demo.action("leave", name="Leave a cancellation behind")
+    async def leave(_: Nothing) -> bool:
+        starts.append(1)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return True
+
+    running = await RunningWorker(Worker(transport, ProviderRegistry([demo])), transport).started()
+    caller = BusCaller(transport)
+    await caller.open()
+    reply = await caller.call(make_call("leave"))
+    assert reply.response == Completed(True) or code_of(reply) == "internal"  # as far as the reply had come
+    await eventually(lambda: running.worker.in_flight == 0)
+    assert len(starts) == 1
+    await caller.close()
+    await running.stop()
+
+
+@pytest.mark.parametrize("signal", ["retry", "last retry", "defer"])
+async def test_what_can_be_neither_sent_on_nor_buried_ends_at_once_and_is_not_run_again(signal: str) -> None:
+    class Strict(MemoryTransport):
+        async def publish(self, route: Route, message: Message, **more: Any) -> None:
+            if message.type == "dead" or (message.type == "call" and "delay" in route.exchange):
+                await asyncio.sleep(0)
+                raise PublishForbiddenError("not yours")
+            await super().publish(route, message, **more)
+
+    starts = []
+    demo = Provider("demo", name="Demo")
+
+    @demo.action("try", name="Try", retry=Retry(on=LookupError, attempts=2, backoff=0 if signal == "last retry" else 1))
+    async def try_(_: Nothing) -> bool:
+        starts.append(1)
+        if signal == "defer":
+            raise Defer(after=1)
+        raise LookupError
+
+    transport = Strict(bus=MemoryBus())
+    running = await RunningWorker(Worker(transport, ProviderRegistry([demo])), transport).started()
+    caller = BusCaller(transport)
+    await caller.open()
+    ends = {"retry": "internal", "last retry": "attempts_exhausted", "defer": "overloaded"}
+    assert code_of(await caller.call(make_call("try"))) == ends[signal]
+    await eventually(lambda: running.worker.in_flight == 0)
+    assert len(starts) == (2 if signal == "last retry" else 1)
+    await caller.close()
+    await running.stop()
+
+
+async def test_a_next_generation_that_overtakes_the_settling_of_the_one_before_is_run(
+    transport: MemoryTransport, told: Told
+) -> None:
+    """With no pause between them the broker hands it out before this worker heard of its confirm."""
+
+    class Slow(MemoryTransport):
+        async def publish(self, route: Route, message: Message, **more: Any) -> None:
+            await super().publish(route, message, **more)
+            await asyncio.sleep(0.05 if message.type == "call" else 0)
+
+    generations = []
+    demo = Provider("demo", name="Demo")
+
+    @demo.action("later", name="Later")
+    async def later(_: Nothing, ctx: ActionContext) -> int:
+        generations.append(ctx.deferred)
+        if ctx.deferred != 3:
+            raise Defer((ctx.deferred or 0) + 1, after=0)
+        return 3
+
+    transport = Slow(bus=MemoryBus())
+    running = await RunningWorker(Worker(transport, ProviderRegistry([demo])), transport).started()
+    caller = BusCaller(transport)
+    await caller.open()
+    assert (await caller.call(make_call("later"))).response == Completed(3)
+    assert generations == [None, 1, 2, 3]
+    await eventually(lambda: running.worker.in_flight == 0)
+    await caller.close()
+    await running.stop()
+
+
+async def test_a_call_that_has_just_finished_here_is_replied_to_again_and_not_run_again(
+    transport: MemoryTransport, told: Told
+) -> None:
+    told.gate.set()
+    async with serving(transport, told) as caller:
+        call = make_call("hold")
+        assert (await caller.call(call)).response == Completed(True)
+        body, route = encode_call(call), transport.topology.call_route("demo", "main")
+        taken = Inbox()
+        other = MemoryTransport(bus=transport._bus)
+        await other.open()
+        mailbox = await other.subscribe(other.topology.mailbox("elsewhere"), taken, prefetch=10)
+        again = Message(body, "call", call.call_id, "elsewhere")
+        await transport.publish(route, again, deadline=time.time() + 5)
+        await eventually(lambda: len(taken) == 1)
+        assert told.runs == ["hold", "hold"], "sent anew it is run anew: only what is delivered again is known"
+        await mailbox.close()
+        await other.close()
+
+
+async def test_a_worker_that_is_aborted_in_the_moment_of_a_receipt_can_serve_again(told: Told) -> None:
+    transport = MemoryTransport(bus=MemoryBus())
+    worker = Worker(transport, ProviderRegistry(providers(told)), grace=0)
+    running = asyncio.create_task(worker.run())
+    await asyncio.wait_for(worker.started.wait(), 5)
+    caller = BusCaller(transport)
+    await caller.open()
+    waiting = asyncio.create_task(caller.call(make_call("hold")))
+    while not worker.in_flight:  # noqa: ASYNC110  in the very turn of the receipt
+        await asyncio.sleep(0)
+    await worker.abort()
+    await running
+    assert worker.in_flight == 0
+    told.gate.set()
+    running = asyncio.create_task(worker.run())
+    assert (await asyncio.wait_for(waiting, 5)).response == Completed(True)
+    running.cancel()
+    await asyncio.wait({running})
+    await caller.close()
+    await transport.close()

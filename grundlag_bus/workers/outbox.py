@@ -1,0 +1,108 @@
+"""Carries out what was decided of a call: replies first, settles last."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from grundlag_bus.logs import get_logger
+from grundlag_bus.providers.disposition import Again, Dead, Disposition, End
+from grundlag_bus.schema.dead_letter import DeadLetter
+from grundlag_bus.schema.envelope import Failed, Response, encode_call, encode_reply
+from grundlag_bus.transport.base import Message
+from grundlag_bus.workers.confirmed import Fate, publish_confirmed
+from grundlag_bus.workers.finished import Finished
+
+if TYPE_CHECKING:
+    from grundlag_bus.providers.local import LocalCaller
+    from grundlag_bus.transport.base import Transport
+    from grundlag_bus.workers.run import Run
+
+REPLY_WITHIN = 60.0
+"""Seconds that a finished call's reply is tried for, at least."""
+
+_LOGGER = get_logger("grundlag_bus.workers")
+
+
+class Outbox:
+    """Publishes what becomes of calls, each until the broker has it."""
+
+    def __init__(self, transport: Transport, local: LocalCaller, name: str) -> None:
+        self._transport = transport
+        self._local = local
+        self._name = name
+        self.finished = Finished()
+
+    async def carry_out(self, run: Run, disposition: Disposition) -> None:
+        """Do what was decided, and settle every delivery of the call."""
+        match disposition:
+            case End(response):
+                await self.end(run, response)
+            case Dead(response):
+                await self._bury(run, response)
+            case Again():
+                await self._send_on(run, disposition)
+
+    async def end(self, run: Run, response: Response) -> None:
+        """Reply, then settle."""
+        body = encode_reply(self._local.reply(run.call, response))
+        await self.reply(run, body)
+        await self._local.ended(run.call.call_id)
+        await self.reply(run, body)  # to who asked meanwhile
+        self.finished.add(run.call, body, size=run.size)
+        run.ack()
+
+    async def reply(self, run: Run, body: bytes) -> None:
+        """Publish the reply to all who wait for it.
+
+        A mailbox that is gone or forbidden, and a caller that waits no longer, end it as well as a confirm.
+        """
+        call = run.call
+        until = max(call.deadline, self._transport.now() + REPLY_WITHIN)
+        message = Message(body, "reply", correlation_id=call.call_id)
+        while mailbox := run.next_mailbox():
+            route = self._transport.topology.reply_route(mailbox)
+            try:
+                fate = await publish_confirmed(self._transport, route, message, until=until)
+            except asyncio.CancelledError:
+                run.wait_at(mailbox)
+                raise
+            if fate is Fate.CLOSED:
+                run.nack()
+            elif fate is not Fate.CONFIRMED:
+                _LOGGER.warning("reply_not_taken", call_id=call.call_id, mailbox=mailbox, reason=fate.name.lower())
+
+    async def _bury(self, run: Run, response: Failed) -> None:
+        """Dead-letter with the reason, reply, then settle."""
+        letter = DeadLetter(response, self._name, self._transport.now(), run.call)
+        message = Message(letter.encode(), "dead", correlation_id=run.call.call_id)
+        until = self._transport.now() + REPLY_WITHIN
+        fate = await publish_confirmed(self._transport, self._transport.topology.dead_route, message, until=until)
+        if fate in (Fate.CLOSED, Fate.GIVEN_UP):
+            run.nack()
+            return
+        if fate is not Fate.CONFIRMED:  # given back it would come again at once, and for ever
+            _LOGGER.error("dead_letter_not_taken", call_id=run.call.call_id, reason=fate.name.lower())
+        await self.end(run, response)
+
+    async def _send_on(self, run: Run, again: Again) -> None:
+        """Publish the next generation, then settle. Nothing is held meanwhile."""
+        call = again.call
+        await self._local.ended(call.call_id)
+        route = self._transport.topology.delayed_call_route(call.provider_id, call.lane, again.pause)
+        body = encode_call(call)
+        while True:
+            message = Message(body, "call", correlation_id=call.call_id, reply_to=run.next_mailbox())
+            fate = await publish_confirmed(self._transport, route, message, until=call.deadline)
+            if fate in (Fate.CLOSED, Fate.GIVEN_UP):
+                run.nack()
+                return
+            if fate is not Fate.CONFIRMED:  # given back it would come again at once, and for ever
+                _LOGGER.error("generation_not_taken", call_id=call.call_id, reason=fate.name.lower())
+                if message.reply_to is not None:
+                    run.wait_at(message.reply_to)
+                await self.end(run, again.otherwise)
+                return
+            if not run.has_mailbox:
+                run.ack()
+                return
