@@ -65,7 +65,6 @@ class Worker:
         self.started = asyncio.Event()
         self._transport = transport
         self._registry = registry
-        self._concurrency = concurrency
         self._grace = grace
         queues = sum(len(provider.lanes) for provider in registry.providers.values())
         self._local = LocalCaller(
