@@ -13,8 +13,7 @@ from typing import Any
 
 import orjson
 
-from grundlag_bus.errors import EnvelopeError
-from grundlag_bus.schema.envelope import VERSION, Call, Failed, decode_call, encode_call, instant_to_json
+from grundlag_bus.schema.envelope import VERSION, Call, Failed, encode_call, instant_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +38,3 @@ class DeadLetter:
                 "call": orjson.Fragment(encode_call(self.call)),
             }
         )
-
-
-def call_of(body: bytes) -> Call:
-    """Read the call of a dead letter, with or without a cover. Raises EnvelopeError."""
-    try:
-        letter = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise EnvelopeError(f"the body is no JSON: {error}") from error
-    covered = isinstance(letter, dict) and isinstance(letter.get("call"), dict)
-    return decode_call(orjson.dumps(letter["call"]) if covered else body)

@@ -87,6 +87,11 @@ class Call:
     deferred: Any = None
     idempotent: bool = False
 
+    def asks_the_same_as(self, other: Call) -> bool:
+        """Whether another call, of the same id, is this one: the same action, asked the same by the same user."""
+        ours = (self.provider_id, self.action_id, self.user_id, self.request)
+        return ours == (other.provider_id, other.action_id, other.user_id, other.request)
+
 
 @dataclass(frozen=True, slots=True)
 class Completed:

@@ -11,6 +11,9 @@ another. A routing key begins with the delay's bits, the highest first, and ends
 - Below level 0 is the outlet, to which every call queue is bound by the end of the key; what no queue takes there is a
   dead letter at once, since a message that cannot leave a queue would block all behind it.
 
+Whoever may write to these exchanges reaches every provider: topic permissions on the calls do not cover them, and
+need a pattern of their own here.
+
 The broker decides when a message leaves, and confirms each step to itself: a crash loses and repeats nothing.
 """
 

@@ -34,22 +34,13 @@ class Finished:
 
     def reply_to(self, call: Call) -> bytes | None:
         """Return the encoded reply of this very call and generation, if it is kept."""
-        call_and_reply = self._kept.get(call.call_id)
-        if call_and_reply is None or not _is_same(call_and_reply[0], call):
+        kept = self._kept.get(call.call_id)
+        if kept is None:
             return None
-        return call_and_reply[1]
+        finished, reply, _ = kept
+        return reply if finished.generation == call.generation and finished.asks_the_same_as(call) else None
 
     def forget(self, call_id: str) -> None:
         kept = self._kept.pop(call_id, None)
         if kept is not None:
             self._bytes -= kept[2]
-
-
-def _is_same(one: Call, other: Call) -> bool:
-    return (one.provider_id, one.action_id, one.user_id, one.generation, one.request) == (
-        other.provider_id,
-        other.action_id,
-        other.user_id,
-        other.generation,
-        other.request,
-    )

@@ -32,16 +32,6 @@ class Run:
         self._mailboxes: dict[str, None] = {}
         self.adopt(delivery)
 
-    def is_of(self, call: Call) -> bool:
-        """Whether another delivery's call is this one, and not just of the same id."""
-        ours, theirs = self.call, call
-        return (ours.provider_id, ours.action_id, ours.user_id, ours.request) == (
-            theirs.provider_id,
-            theirs.action_id,
-            theirs.user_id,
-            theirs.request,
-        )
-
     def adopt(self, delivery: Delivery) -> None:
         """Settle this delivery too when the call ends, and reply to whoever sent it."""
         if self._muted:

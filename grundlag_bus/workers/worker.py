@@ -177,7 +177,7 @@ class Worker:
             else:
                 self._runs[call.call_id] = run
                 self._start(run, self._serve(run))
-        elif not running.is_of(call):
+        elif not running.call.asks_the_same_as(call):
             run = Run(call, delivery)
             self._start(run, self._refuse(run))
         elif call.generation > running.call.generation:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from pydantic import BaseModel
 
@@ -28,7 +29,7 @@ from grundlag_bus import (
     Worker,
 )
 from grundlag_bus.errors import PublishForbiddenError
-from grundlag_bus.schema.envelope import encode_call, new_call_id
+from grundlag_bus.schema.envelope import decode_call, encode_call, new_call_id
 from grundlag_bus.transport import Message
 from grundlag_bus.transport.memory import MemoryBus
 from grundlag_bus.transport.topology import Route
@@ -369,3 +370,31 @@ async def test_a_worker_that_is_aborted_in_the_moment_of_a_receipt_can_serve_aga
     await asyncio.wait({running})
     await caller.close()
     await transport.close()
+
+
+async def test_what_failed_in_its_last_attempt_is_a_dead_letter_with_its_reason_and_its_call(
+    transport: MemoryTransport,
+) -> None:
+    demo = Provider("demo", name="Demo")
+
+    @demo.action("try", name="Try", retry=Retry(on=LookupError, attempts=2, backoff=0))
+    async def try_(_: Nothing) -> bool:
+        raise LookupError
+
+    running = await RunningWorker(Worker(transport, ProviderRegistry([demo])), transport).started()
+    dead = Inbox(ack=True)
+    graves = await transport.subscribe(transport.topology.dead_queue, dead, prefetch=10)
+    caller = BusCaller(transport)
+    await caller.open()
+    call = make_call("try")
+    assert code_of(await caller.call(call)) == "attempts_exhausted"
+    await eventually(lambda: len(dead) == 1)
+    letter = orjson.loads(dead.bodies[0])
+    assert (letter["v"], letter["worker"]) == (1, running.worker.name)
+    assert letter["reason"]["code"] == "attempts_exhausted"
+    assert letter["reason"]["details"]["last"]["details"]["type"] == "LookupError"
+    buried = decode_call(orjson.dumps(letter["call"]))
+    assert (buried.call_id, buried.attempt, buried.asks_the_same_as(call)) == (call.call_id, 2, True)
+    await graves.close()
+    await caller.close()
+    await running.stop()
