@@ -34,6 +34,7 @@ from grundlag_bus.transport.rabbitmq.consumer import Consumer
 from grundlag_bus.transport.rabbitmq.declare import declare_queue
 from grundlag_bus.transport.rabbitmq.wire import Taker, Wire
 from grundlag_bus.transport.topology import Queue, Route
+from ops.rabbitmq.node import free_ports
 from tests.support.broker import Broker
 from tests.support.certificates import make_certificates
 from tests.support.eventually import eventually
@@ -998,3 +999,11 @@ async def test_cancelled_subscribing_and_stopping_leave_nothing(amqp_url: str, n
         async with channel_of(amqp_url) as channel:
             declared = await channel.queue_declare(calls(transport).name, passive=True)
             assert declared.consumer_count == 0
+
+
+async def test_a_connection_that_could_not_be_opened_leaves_nothing_to_the_garbage_collector() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(BusUnreachableError):
+        await RabbitTransport(f"amqp://127.0.0.1:{port}/", connect_timeout=0.2).open()
+    gc.collect()
+    assert not asyncio.all_tasks() - {asyncio.current_task()}

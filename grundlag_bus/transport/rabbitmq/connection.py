@@ -178,6 +178,9 @@ class _Pika(aio_pika.Connection):
         self.amqp = aiormq.Connection(url, transport_factory=factory)
         self.amqp.vhost = vhost
 
+    def __del__(self) -> None:
+        """Leave closing to whoever opened it: aio-pika's own would begin it whenever the garbage is collected."""
+
     async def opened_channel(self) -> aio_pika.abc.AbstractChannel:
         channel = self.channel(publisher_confirms=False)
         await channel.initialize()
