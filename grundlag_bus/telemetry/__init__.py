@@ -1,0 +1,26 @@
+"""What happens to calls, as events, and who listens to them."""
+
+from grundlag_bus.telemetry.events import (
+    CallBuried,
+    CallEnded,
+    CallSentOn,
+    CallStarted,
+    EnvelopeRefused,
+    Event,
+    LoopBlocked,
+    ReplyLate,
+)
+from grundlag_bus.telemetry.hook import Hook, ignore
+
+__all__ = [
+    "CallBuried",
+    "CallEnded",
+    "CallSentOn",
+    "CallStarted",
+    "EnvelopeRefused",
+    "Event",
+    "Hook",
+    "LoopBlocked",
+    "ReplyLate",
+    "ignore",
+]

@@ -1,0 +1,87 @@
+"""What happens to calls in a worker and at a caller, as frozen events. Times are seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A worker starts a call. queued: since it was sent, or was due where it was delayed; lost: its earlier starts here
+    or elsewhere that ended without a word.
+    """
+
+    provider_id: str
+    action_id: str
+    lane: str
+    call_id: str
+    generation: int
+    attempt: int
+    queued: float
+    redelivered: bool
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A worker has the response. outcome: completed, interrupted or failed; code: of a failed one; ran: this start
+    alone; total: since the call was first sent.
+    """
+
+    provider_id: str
+    action_id: str
+    lane: str
+    call_id: str
+    outcome: str
+    code: str | None
+    ran: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallSentOn:
+    """A worker sends the next generation on its way. why: retry, defer, or absent (this worker lacks the action)."""
+
+    provider_id: str
+    action_id: str
+    lane: str
+    call_id: str
+    why: str
+    pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallBuried:
+    """A worker dead-letters a call. code: of the response that its caller gets."""
+
+    provider_id: str
+    action_id: str
+    lane: str
+    call_id: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeRefused:
+    """A worker or a caller cannot read what it was given."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLate:
+    """A caller gets a reply that nothing waits for."""
+
+    call_id: str
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBlocked:
+    """Something kept the event loop from turning. culprit: the action, or the place in the code, that did."""
+
+    seconds: float
+    culprit: str
+
+
+Event = CallStarted | CallEnded | CallSentOn | CallBuried | EnvelopeRefused | ReplyLate | LoopBlocked
