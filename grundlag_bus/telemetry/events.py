@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """A worker starts a call. queued: since it was sent, or was due where it was delayed; lost: its earlier starts here
-    or elsewhere that ended without a word.
+    """A worker starts a call.
+
+    queued: since it was sent, or was due where it was delayed; lost: earlier starts that ended without a word.
     """
 
     provider_id: str
@@ -24,8 +25,10 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A worker has the response. outcome: completed, interrupted or failed; code: of a failed one; ran: this start
-    alone; total: since the call was first sent.
+    """A worker has the response.
+
+    outcome: completed, interrupted or failed; code: of a failed one; ran: this start alone; total: since the call was
+    first sent.
     """
 
     provider_id: str
