@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from grundlag_bus.logs import get_logger
-from grundlag_bus.schema.envelope import instant_to_datetime
+from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.schema.items import Item
 from grundlag_bus.tools.context import ItemStore, Logger
 

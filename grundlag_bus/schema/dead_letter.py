@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from grundlag_bus.schema.envelope import VERSION, Call, Failed, encode_call, instant_to_json
+from grundlag_bus.schema.envelope import Call, Failed, encode_call
+from grundlag_bus.schema.fields import VERSION, instant_to_json
 
 
 @dataclass(frozen=True, slots=True)

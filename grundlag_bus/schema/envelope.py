@@ -16,20 +16,15 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
 from grundlag_bus.errors import EnvelopeError
+from grundlag_bus.schema import fields
 from grundlag_bus.schema.codec import canonical
 from grundlag_bus.schema.items import Item
 from grundlag_bus.schema.refusal import short
-
-VERSION = 1
-
-_EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
-_LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,7 @@ class Interrupted:
         }
         if self.answer_schema is not None:
             data["answerSchema"] = self.answer_schema
-        data["expiresAt"] = instant_to_json(self.expires_at)
+        data["expiresAt"] = fields.instant_to_json(self.expires_at)
         return data
 
 
@@ -183,34 +178,9 @@ def _digest(kind: str, of: str, more: bytes) -> str:
     return hashlib.sha256(b"\0".join((kind.encode(), of.encode(), more))).hexdigest()[:32]
 
 
-def instant_to_datetime(instant: float) -> datetime:
-    """Turn Unix seconds into an aware datetime in UTC.
-
-    What is outside the years 1 to 9999 becomes their beginning or end, and what is no number the beginning: as a
-    deadline, it has passed.
-    """
-    return datetime.fromtimestamp(max(_EARLIEST, min(instant, _LATEST)), UTC)  # in this order, NaN is the lesser
-
-
-def instant_to_json(instant: float) -> str:
-    """Write Unix seconds as RFC 3339 in UTC, to the microsecond."""
-    return instant_to_datetime(instant).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def instant_from_json(text: Any) -> float:
-    """Read RFC 3339 as Unix seconds. Raises EnvelopeError, also where the offset is missing."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError) as error:
-        raise EnvelopeError(f"{short(repr(text))} is no RFC 3339 time") from error
-    if moment.tzinfo is None:
-        raise EnvelopeError(f"the time {short(text)!r} has no offset")
-    return moment.timestamp()
-
-
 def encode_call(call: Call) -> bytes:
     data: dict[str, Any] = {
-        "v": VERSION,
+        "v": fields.VERSION,
         "callId": call.call_id,
         "generation": call.generation,
         "attempt": call.attempt,
@@ -220,8 +190,8 @@ def encode_call(call: Call) -> bytes:
     }
     if call.user_id is not None:
         data["userId"] = call.user_id
-    data["sentAt"] = instant_to_json(call.sent_at)
-    data["deadline"] = instant_to_json(call.deadline)
+    data["sentAt"] = fields.instant_to_json(call.sent_at)
+    data["deadline"] = fields.instant_to_json(call.deadline)
     if call.deferred is not None:
         data["deferred"] = call.deferred
     data["request"] = call.request.to_json()
@@ -230,19 +200,19 @@ def encode_call(call: Call) -> bytes:
 
 def decode_call(body: bytes) -> Call:
     """Read a call envelope. Raises EnvelopeError with the reason."""
-    data = _load(body)
+    data = fields.load(body)
     try:
         return Call(
-            call_id=_text(data, "callId"),
-            provider_id=_text(data, "providerId"),
-            action_id=_text(data, "actionId"),
+            call_id=fields.text(data, "callId"),
+            provider_id=fields.text(data, "providerId"),
+            action_id=fields.text(data, "actionId"),
             request=request_from_json(data["request"]),
-            deadline=_instant(data, "deadline"),
-            lane=_text(data, "lane"),
-            user_id=_optional_text(data, "userId"),
-            sent_at=_instant(data, "sentAt"),
-            generation=_count(data, "generation"),
-            attempt=_count(data, "attempt"),
+            deadline=fields.instant(data, "deadline"),
+            lane=fields.text(data, "lane"),
+            user_id=fields.optional_text(data, "userId"),
+            sent_at=fields.instant(data, "sentAt"),
+            generation=fields.count(data, "generation"),
+            attempt=fields.count(data, "attempt"),
             deferred=data.get("deferred"),
         )
     except KeyError as error:
@@ -252,7 +222,7 @@ def decode_call(body: bytes) -> Call:
 def encode_reply(reply: Reply) -> bytes:
     return orjson.dumps(
         {
-            "v": VERSION,
+            "v": fields.VERSION,
             "callId": reply.call_id,
             "generation": reply.generation,
             "attempt": reply.attempt,
@@ -264,14 +234,14 @@ def encode_reply(reply: Reply) -> bytes:
 
 def decode_reply(body: bytes) -> Reply:
     """Read a reply envelope. Raises EnvelopeError with the reason."""
-    data = _load(body)
+    data = fields.load(body)
     try:
         return Reply(
-            call_id=_text(data, "callId"),
+            call_id=fields.text(data, "callId"),
             response=response_from_json(data["response"]),
-            worker=_text(data, "worker"),
-            generation=_count(data, "generation"),
-            attempt=_count(data, "attempt"),
+            worker=fields.text(data, "worker"),
+            generation=fields.count(data, "generation"),
+            attempt=fields.count(data, "attempt"),
         )
     except KeyError as error:
         raise EnvelopeError(f"the reply envelope lacks {error.args[0]!r}") from error
@@ -286,7 +256,10 @@ def request_from_json(data: Any) -> Request:
     if told is not None:
         try:
             resumption = Resumption(
-                _text(told, "interruptId"), told["answer"], _text(told, "state"), _optional_text(told, "by")
+                fields.text(told, "interruptId"),
+                told["answer"],
+                fields.text(told, "state"),
+                fields.optional_text(told, "by"),
             )
         except (KeyError, TypeError) as error:
             raise EnvelopeError("the resumption is no object with 'interruptId', 'answer' and 'state'") from error
@@ -307,64 +280,23 @@ def response_from_json(data: Any) -> Response:
         return Completed(data["result"], items)
     if status == "failed":
         return Failed(
-            _text(data, "code"), _text(data, "message"), data.get("details"), data.get("retryable") is True, items
+            fields.text(data, "code"),
+            fields.text(data, "message"),
+            data.get("details"),
+            data.get("retryable") is True,
+            items,
         )
     if status == "interrupted":
         return Interrupted(
-            interrupt_id=_text(data, "interruptId"),
-            message=_text(data, "message"),
+            interrupt_id=fields.text(data, "interruptId"),
+            message=fields.text(data, "message"),
             data=data.get("data"),
-            state=_text(data, "state"),
-            expires_at=_instant(data, "expiresAt"),
-            answer_schema=_optional_object(data, "answerSchema"),
+            state=fields.text(data, "state"),
+            expires_at=fields.instant(data, "expiresAt"),
+            answer_schema=fields.optional_object(data, "answerSchema"),
             items=items,
         )
     raise EnvelopeError(f"the response has the unknown status {short(repr(status))}")
-
-
-def _load(body: bytes) -> dict[str, Any]:
-    try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise EnvelopeError(f"the body is no JSON: {error}") from error
-    if type(data) is not dict:
-        raise EnvelopeError("the body is no JSON object")
-    version = data.get("v")
-    if type(version) is not int or version != VERSION:
-        raise EnvelopeError(f"the envelope has version {short(repr(version))}, and this program reads {VERSION}")
-    return data
-
-
-def _text(data: dict[str, Any], name: str) -> str:
-    value = data[name]
-    if type(value) is not str:
-        raise EnvelopeError(f"{name!r} is no text but of type {type(value).__name__}")
-    return value
-
-
-def _optional_text(data: dict[str, Any], name: str) -> str | None:
-    return None if data.get(name) is None else _text(data, name)
-
-
-def _optional_object(data: dict[str, Any], name: str) -> dict[str, Any] | None:
-    value = data.get(name)
-    if value is not None and type(value) is not dict:
-        raise EnvelopeError(f"{name!r} is no object")
-    return value
-
-
-def _count(data: dict[str, Any], name: str) -> int:
-    value = data[name]
-    if type(value) is not int or value < 1:
-        raise EnvelopeError(f"{name!r} is no positive whole number")
-    return value
-
-
-def _instant(data: dict[str, Any], name: str) -> float:
-    try:
-        return instant_from_json(data[name])
-    except EnvelopeError as error:
-        raise EnvelopeError(f"{name!r}: {error.reason}") from error
 
 
 def _items(value: Any) -> list[dict[str, Any]]:

@@ -31,9 +31,9 @@ from grundlag_bus.schema.envelope import (
     Response,
     Resumption,
     derived_call_id,
-    instant_to_datetime,
     new_call_id,
 )
+from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.schema.items import Item
 from grundlag_bus.schema.json_schema import JsonValidator
 from grundlag_bus.tools.tool import Tool

@@ -23,12 +23,11 @@ from grundlag_bus.schema.envelope import (
     derived_interrupt_id,
     encode_call,
     encode_reply,
-    instant_from_json,
-    instant_to_json,
     new_call_id,
     request_from_json,
     response_from_json,
 )
+from grundlag_bus.schema.fields import instant_from_json, instant_to_json
 
 JSON = st.recursive(
     st.none()
