@@ -11,6 +11,7 @@ from grundlag_bus.telemetry.events import (
     ReplyLate,
 )
 from grundlag_bus.telemetry.hook import Hook, ignore
+from grundlag_bus.telemetry.report import Report
 
 __all__ = [
     "CallBuried",
@@ -22,5 +23,6 @@ __all__ = [
     "Hook",
     "LoopBlocked",
     "ReplyLate",
+    "Report",
     "ignore",
 ]
