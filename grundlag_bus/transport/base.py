@@ -120,7 +120,8 @@ class Transport(Protocol):
         """
 
     async def read(self, stream: Stream) -> list[bytes]:
-        """Declare the stream and return the bodies of all its entries, oldest first.
+        """Declare the stream with its bindings and return the bodies of all its entries, oldest first.
 
-        Whoever declares it writes an empty entry (`b"{}"`), which is returned as any other.
+        Whoever declares it writes an empty entry (`b"{}"`), which is returned as any other. What is older than the
+        stream's `x-max-age` may be missing, and need not.
         """

@@ -34,10 +34,11 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An append-only log, read from its start."""
+    """An append-only log, read from its start, and its bindings. `arguments` are the broker's, verbatim."""
 
     name: str
     arguments: dict[str, Any] = field(hash=False)
+    bindings: tuple[Binding, ...] = ()
 
     @property
     def route(self) -> Route:

@@ -7,6 +7,7 @@ changed topology gets a new VERSION, which stands in every name: old and new are
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from grundlag_bus.schema.names import check_id
 from grundlag_bus.transport import ladder
@@ -49,9 +50,18 @@ class Topology:
         return Exchange(f"{self.prefix}.delayed", "topic", alternate=self.dead.name)
 
     @property
+    def control(self) -> Exchange:
+        """What all workers hear: cancels and pings. A topic, so that one publish reaches them and the stream."""
+        return Exchange(f"{self.prefix}.control", "topic")
+
+    @property
+    def events(self) -> Exchange:
+        return Exchange(f"{self.prefix}.events", "topic")
+
+    @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """Declare these in this order whenever a transport is opened."""
-        return (self.calls, self.replies, self.dead, self.outlet)
+        return (self.calls, self.replies, self.dead, self.outlet, self.control, self.events)
 
     @property
     def ladder(self) -> Ladder:
@@ -106,7 +116,7 @@ class Topology:
         return Queue(
             f"{self.prefix}.replies.{process}",
             (Binding(self.replies, process),),
-            {"x-queue-type": "classic", "x-expires": 300_000},
+            _passing(300_000),
         )
 
     def reply_route(self, mailbox: str) -> Route:
@@ -116,3 +126,31 @@ class Topology:
     def manifests(self) -> Stream:
         """What every provider announced; no retention, since a quiet provider's entry must not be trimmed."""
         return Stream(f"{self.prefix}.manifests", {"x-queue-type": "stream"})
+
+    def control_queue(self, name: str) -> Queue:
+        """Name where one worker hears what is said to all; it is gone a minute after the worker."""
+        return Queue(f"{self.prefix}.control.{name}", (Binding(self.control, "#"),), _passing(60_000))
+
+    def control_route(self, kind: Literal["cancel", "ping"]) -> Route:
+        return Route(self.control.name, kind)
+
+    @property
+    def cancels(self) -> Stream:
+        """What was cancelled within a day, for who starts later.
+
+        Small segments, since the broker drops an old one as a whole, and never the newest.
+        """
+        arguments = {"x-queue-type": "stream", "x-max-age": "1D", "x-stream-max-segment-size-bytes": 1_000_000}
+        return Stream(f"{self.prefix}.cancels", arguments, (Binding(self.control, "cancel"),))
+
+    def event_queue(self, name: str, pattern: str) -> Queue:
+        """Name where one listener hears the events that match, for example ``calendar.*``."""
+        return Queue(f"{self.prefix}.events.{name}", (Binding(self.events, pattern),), _passing(60_000))
+
+    def event_route(self, provider_id: str, event_id: str) -> Route:
+        return Route(self.events.name, f"{provider_id}.{event_id}")
+
+
+def _passing(milliseconds: int) -> dict[str, Any]:
+    """Tell the arguments of a queue that is gone so long after its only consumer."""
+    return {"x-queue-type": "classic", "x-expires": milliseconds}

@@ -29,7 +29,8 @@ async def delete_namespaces(url: str, namespaces: Iterable[str]) -> None:
         channel = await connection.channel()
         for topology in map(Topology, namespaces):
             queues = [topology.call_queue(provider, lane) for provider in PROVIDERS for lane in LANES]
-            for name in (topology.dead_queue.name, topology.manifests.name, *(queue.name for queue in queues)):
+            streams = (topology.manifests.name, topology.cancels.name)
+            for name in (topology.dead_queue.name, *streams, *(queue.name for queue in queues)):
                 await channel.queue_delete(name)
             exchanges = list(topology.exchanges)
             if await _exists(connection, topology.ladder.exchanges[0].name):

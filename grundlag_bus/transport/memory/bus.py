@@ -7,7 +7,7 @@ Rules:
   to it or at the next declaration of any queue: there is no timer.
 - A message whose `x-message-ttl` is over is dead-lettered. Its time in the next queue begins when it was due, so that
   delays add up exactly. By the wall clock a timer of the loop sees to it; whoever sets another clock calls `tick`.
-- A stream is never trimmed.
+- A stream loses nothing but what is older than its `x-max-age`.
 """
 
 from __future__ import annotations
@@ -15,74 +15,19 @@ from __future__ import annotations
 import asyncio
 import time
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
 
 from grundlag_bus.errors import PublishRefusedError, TopologyMismatchError, TransportError, UnroutableError
+from grundlag_bus.transport.memory.exchange import Binder
 from grundlag_bus.transport.memory.queue import NEVER, Entry, MemoryQueue
+from grundlag_bus.transport.memory.stream import MemoryStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grundlag_bus.transport.base import Message
     from grundlag_bus.transport.topology import Exchange, Ladder, Queue, Route, Stream
-
-End = TypeVar("End")
-
-
-class _Bindings(Generic[End]):
-    """What is bound to one exchange."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._exact: dict[str, dict[End, None]] = {}
-        self._patterns: dict[str, dict[End, None]] = {}
-
-    def bind(self, routing_key: str, end: End) -> None:
-        words = routing_key.split(".")
-        if self._kind == "topic" and ("*" in words or "#" in words):
-            self._patterns.setdefault(routing_key, {})[end] = None
-        else:
-            self._exact.setdefault("" if self._kind == "fanout" else routing_key, {})[end] = None
-
-    def __bool__(self) -> bool:
-        return bool(self._exact or self._patterns)
-
-    def unbind(self, end: End) -> None:
-        for bindings in (self._exact, self._patterns):
-            for routing_key, ends in list(bindings.items()):
-                ends.pop(end, None)
-                if not ends:
-                    del bindings[routing_key]
-
-    def route(self, routing_key: str) -> dict[End, None]:
-        """Every end once, however many of its bindings match."""
-        found = self._exact.get("" if self._kind == "fanout" else routing_key, {})
-        for binding_key, ends in self._patterns.items():
-            if topic_matches(binding_key, routing_key):
-                found = found | ends
-        return found
-
-
-class _Binder:
-    """An exchange with the queues and the exchanges that are bound to it."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self.queues = _Bindings[MemoryQueue](exchange.kind)
-        self.exchanges = _Bindings[_Binder](exchange.kind)
-
-
-def topic_matches(binding_key: str, routing_key: str) -> bool:
-    """Compare word by word: `*` is one word, `#` any number. Takes binding words times routing words at most."""
-    words = routing_key.split(".") if routing_key else []
-    places = {0}  # how many words the binding's words so far can stand for
-    for wanted in binding_key.split("."):
-        if wanted == "#":
-            places = set(range(min(places, default=len(words) + 1), len(words) + 1))
-        else:
-            places = {place + 1 for place in places if place < len(words) and wanted in ("*", words[place])}
-    return len(words) in places
 
 
 class MemoryBus:
@@ -95,9 +40,9 @@ class MemoryBus:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._exchanges: dict[str, _Binder] = {}
+        self._exchanges: dict[str, Binder] = {}
         self._queues: dict[str, MemoryQueue] = {}
-        self._streams: dict[str, list[bytes]] = {}
+        self._streams: dict[str, MemoryStream] = {}
         self._timed: list[MemoryQueue] = []
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -116,10 +61,10 @@ class MemoryBus:
             queue.attach(loop)
         self._set_alarm()
 
-    def declare_exchange(self, exchange: Exchange) -> _Binder:
+    def declare_exchange(self, exchange: Exchange) -> Binder:
         binder = self._exchanges.get(exchange.name)
         if binder is None:
-            binder = self._exchanges[exchange.name] = _Binder(exchange)
+            binder = self._exchanges[exchange.name] = Binder(exchange)
         elif binder.exchange != exchange:
             there, wanted = _kind(binder.exchange), _kind(exchange)
             raise TopologyMismatchError(
@@ -148,23 +93,25 @@ class MemoryBus:
             if known.ttl is not None:
                 self._timed.append(known)
         elif known.arguments != queue.arguments:
-            raise TopologyMismatchError(
-                f"The queue {queue.name} exists with other arguments "
-                f"({_difference(known.arguments, queue.arguments)}): delete it, or use another namespace."
-            )
+            raise _mismatch("queue", queue.name, known.arguments, queue.arguments)
         known.unused_since = now
         for binding in queue.bindings:
             self.declare_exchange(binding.exchange).queues.bind(binding.routing_key, known)
         return known
 
-    def declare_stream(self, stream: Stream) -> list[bytes]:
-        return self._streams.setdefault(stream.name, [b"{}"])
+    def declare_stream(self, stream: Stream) -> MemoryStream:
+        """Return the stream, made if need be, bound to its exchanges."""
+        known = self._streams.get(stream.name)
+        if known is None:
+            known = self._streams[stream.name] = MemoryStream(stream, self.clock)
+        elif known.arguments != stream.arguments:
+            raise _mismatch("stream", stream.name, known.arguments, stream.arguments)
+        for binding in stream.bindings:
+            self.declare_exchange(binding.exchange).queues.bind(binding.routing_key, known)
+        return known
 
     def publish(self, route: Route, message: Message) -> None:
-        """Put the message into every queue that the route leads to; raises UnroutableError, PublishRefusedError."""
-        if not route.exchange and route.routing_key in self._streams:
-            self._streams[route.routing_key].append(message.body)
-            return
+        """Put the message into all that the route leads to; raises UnroutableError, PublishRefusedError."""
         refused = None
         queue = None
         for queue in self._targets(route.exchange, route.routing_key):
@@ -210,7 +157,7 @@ class MemoryBus:
             self.dead_letter(queue, entry, at=entry.due)
         self._set_alarm()
 
-    def _put(self, queue: MemoryQueue, entry: Entry, *, at: float | None = None) -> None:
+    def _put(self, queue: MemoryQueue | MemoryStream, entry: Entry, *, at: float | None = None) -> None:
         if queue.ttl is None:
             queue.put(entry)
             return
@@ -228,8 +175,10 @@ class MemoryBus:
             # Weakly, since who waits for a message holds the bus, and the message itself does not.
             self._alarm = self._loop.call_later(max(due - self.clock(), 0), _ring, ref(self))
 
-    def _targets(self, exchange: str, routing_key: str) -> list[MemoryQueue]:
+    def _targets(self, exchange: str, routing_key: str) -> list[MemoryQueue | MemoryStream]:
         if not exchange:
+            if routing_key in self._streams:
+                return [self._streams[routing_key]]
             queue = self._queues.get(routing_key)
             return [] if queue is None or self._is_gone(queue) else [queue]
         binder = self._exchanges.get(exchange)
@@ -242,7 +191,7 @@ class MemoryBus:
             exchanges += [other for other in others if other not in exchanges]
         return found
 
-    def _ends(self, binder: _Binder, routing_key: str) -> tuple[list[MemoryQueue], list[_Binder]]:
+    def _ends(self, binder: Binder, routing_key: str) -> tuple[list[MemoryQueue | MemoryStream], list[Binder]]:
         """Follow the bindings of one exchange, or else its alternate."""
         bound = tuple(binder.queues.route(routing_key))
         queues = [queue for queue in bound if queue.expires is None or not self._is_gone(queue)]
@@ -251,9 +200,9 @@ class MemoryBus:
             exchanges.append(self._exchanges[binder.exchange.alternate])
         return queues, exchanges
 
-    def _is_gone(self, queue: MemoryQueue) -> bool:
+    def _is_gone(self, queue: MemoryQueue | MemoryStream) -> bool:
         """Delete the queue if it has expired."""
-        if not queue.expired(self.clock()):
+        if isinstance(queue, MemoryStream) or not queue.expired(self.clock()):
             return False
         self._delete(queue)
         return True
@@ -279,9 +228,12 @@ def _kind(exchange: Exchange) -> str:
     return exchange.kind + (f" with the alternate {exchange.alternate}" if exchange.alternate is not None else "")
 
 
-def _difference(there: dict[str, Any], wanted: dict[str, Any]) -> str:
+def _mismatch(kind: str, name: str, there: dict[str, Any], wanted: dict[str, Any]) -> TopologyMismatchError:
     names = sorted(name for name in there.keys() | wanted.keys() if there.get(name) != wanted.get(name))
-    return "; ".join(f"{name} is {there.get(name)!r} there and {wanted.get(name)!r} here" for name in names)
+    difference = "; ".join(f"{name} is {there.get(name)!r} there and {wanted.get(name)!r} here" for name in names)
+    return TopologyMismatchError(
+        f"The {kind} {name} exists with other arguments ({difference}): delete it, or use another namespace."
+    )
 
 
 _named: WeakValueDictionary[str, MemoryBus] = WeakValueDictionary()

@@ -94,7 +94,7 @@ class MemoryTransport:
     async def read(self, stream: Stream) -> list[bytes]:
         if not self._open:
             raise _closed()
-        return list(self._bus.declare_stream(stream))
+        return self._bus.declare_stream(stream).read()
 
     def reconnect(self) -> None:
         """Lose the connection and have it again, as a test of faults wants it: all in hand is lost and comes again."""

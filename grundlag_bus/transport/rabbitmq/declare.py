@@ -69,8 +69,8 @@ async def _declare_ladder(connection: Connection, ladder: Ladder) -> None:
             await connection.ask(target.bind(bridge.binding.exchange.name, bridge.binding.routing_key))
 
 
-async def bind_queue(connection: Connection, queue: Queue) -> None:
-    """Bind a queue that is there. Raises BusUnreachableError."""
+async def bind_queue(connection: Connection, queue: Queue | Stream) -> None:
+    """Bind a queue or stream that is there. Raises BusUnreachableError."""
     async with _asked(connection, "queue", queue.name) as channel:
         declared = await channel.get_queue(queue.name, ensure=False)
         for binding in queue.bindings:
@@ -78,9 +78,15 @@ async def bind_queue(connection: Connection, queue: Queue) -> None:
 
 
 async def declare_stream(connection: Connection, stream: Stream) -> None:
-    """Declare a stream. Raises TopologyMismatchError, BusUnreachableError."""
-    async with _asked(connection, "queue", stream.name) as channel:
+    """Declare a stream, without its bindings. Raises TopologyMismatchError, BusUnreachableError."""
+    async with _asked(connection, "stream", stream.name) as channel:
         await connection.ask(channel.declare_queue(stream.name, durable=True, arguments=dict(stream.arguments)))
+
+
+async def bind_stream(connection: Connection, stream: Stream) -> None:
+    """Bind a stream that is there. Who may not bind relies on those who may. Raises BusUnreachableError."""
+    if stream.bindings:
+        await _if_allowed(bind_queue(connection, stream))
 
 
 async def exists(connection: Connection, name: str) -> bool:

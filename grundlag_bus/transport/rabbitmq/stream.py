@@ -18,7 +18,7 @@ from aiormq.exceptions import AMQPError
 from pamqp.commands import Basic
 
 from grundlag_bus.errors import BusUnreachableError
-from grundlag_bus.transport.rabbitmq.declare import declare_stream, exists
+from grundlag_bus.transport.rabbitmq.declare import bind_stream, declare_stream, exists
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,6 +43,7 @@ async def read_stream(connection: Connection, stream: Stream) -> list[bytes]:
     try:
         async with asyncio.timeout(_READ_TIMEOUT):
             wrote = await _ensure(connection, stream)
+            await bind_stream(connection, stream)  # whoever declared it may not have come to that
             last = await _last_chunk(connection, stream, wrote=wrote)
             return await _read_to(connection, stream, last)
     except TimeoutError as error:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.transport import Topology
 from grundlag_bus.transport.ladder import LEVELS, LONGEST, levels_of
-from grundlag_bus.transport.memory.bus import topic_matches
+from grundlag_bus.transport.memory.exchange import topic_matches
 from grundlag_bus.transport.topology import Route
 
 TOPOLOGY = Topology("acme")

@@ -17,7 +17,8 @@ from grundlag_bus.errors import (
     UnroutableError,
 )
 from grundlag_bus.transport import Delivery, MemoryBus, MemoryTransport, Message, Transport, named_bus
-from grundlag_bus.transport.parts import Binding, Bridge, Exchange, Ladder, Queue, Route
+from grundlag_bus.transport.memory.stream import age_seconds
+from grundlag_bus.transport.parts import Binding, Bridge, Exchange, Ladder, Queue, Route, Stream
 from tests.support.transports import Inbox, in_time
 
 TOPIC = Exchange("events", "topic")
@@ -569,6 +570,67 @@ async def test_settled_messages_are_not_kept() -> None:
     await inbox.holds(10)
     inbox.deliveries.clear()
     assert sys.getrefcount(body) == before
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def a_stream(**arguments: Any) -> Stream:
+    named = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+    return Stream("s", {"x-queue-type": "stream", **named}, (Binding(TOPIC, "q"),))
+
+
+async def test_a_stream_forgets_what_is_older_than_its_age() -> None:
+    now = 1000.0
+    transport = MemoryTransport(clock=lambda: now)
+    await transport.open()
+    stream = a_stream(max_age="1m")
+    assert await transport.read(stream) == [b"{}"]
+    for body in (b"1", b"2"):
+        now += 30
+        await transport.publish(Route("events", "q"), Message(body, "cancel"), deadline=now + 1)
+    assert await transport.read(stream) == [b"{}", b"1", b"2"]
+    now += 1
+    assert await transport.read(stream) == [b"1", b"2"]
+    now += 60
+    assert await transport.read(stream) == []
+    await transport.publish(Route("", "s"), Message(b"3", "cancel"), deadline=now + 1)
+    assert await transport.read(stream) == [b"3"]
+
+
+@pytest.mark.parametrize(
+    ("age", "wanted"), [("1D", 86_400), ("90s", 90), ("2m", 120), ("3h", 10_800), ("1M", 2_592_000), ("1Y", 31_536_000)]
+)
+def test_an_age_is_read_as_the_broker_reads_it(age: str, wanted: int) -> None:
+    assert age_seconds(age) == wanted
+
+
+@pytest.mark.parametrize("age", ["", "D", "1d", "1 D", "1.5h", "-1D", 86_400])
+async def test_an_age_that_the_broker_would_refuse_is_refused(age: Any) -> None:
+    with pytest.raises(ConfigurationError, match="age"):
+        await (await opened()).read(a_stream(max_age=age))
+
+
+async def test_a_stream_with_other_arguments_is_a_mismatch() -> None:
+    transport = await opened()
+    await transport.read(a_stream(max_age="1D"))
+    with pytest.raises(TopologyMismatchError, match="x-max-age is '1D' there and '2D' here"):
+        await transport.read(a_stream(max_age="2D"))
+
+
+async def test_a_stream_argument_that_would_change_what_is_kept_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="x-max-length-bytes"):
+        await (await opened()).read(a_stream(max_length_bytes=1000))
+
+
+async def test_dead_letters_may_end_in_a_stream() -> None:
+    transport, inbox = await opened(), Inbox()
+    await transport.read(a_stream())
+    await transport.subscribe(a_queue(routing_key="calls", dead_letter_exchange="events"), inbox, prefetch=1)
+    transport._bus.publish(Route("", "q"), Message(b"x", "call"))
+    await inbox.holds(1)
+    inbox.deliveries[0].reject()
+    assert await transport.read(a_stream()) == [b"{}", b"x"]
 
 
 async def test_transports_of_one_bus_meet_and_others_do_not() -> None:
