@@ -58,9 +58,9 @@ class MemoryStream:
                 self._entries.popleft()
 
 
-def age_seconds(age: str) -> int:
+def age_seconds(age: object) -> int:
     """Read a broker's age, a number and one of Y, M, D, h, m, s. Raises ConfigurationError."""
-    found = _AGE.fullmatch(age) if isinstance(age, str) else None
+    found = _AGE.fullmatch(str(age))
     if found is None:
         raise ConfigurationError(f"The age {age!r} of a stream cannot be read: write a number and Y, M, D, h, m or s.")
     return int(found[1]) * _SECONDS[found[2]]
