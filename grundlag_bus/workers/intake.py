@@ -1,4 +1,4 @@
-"""Where a worker's calls come from: one subscription for each lane of each provider."""
+"""Where a worker's calls come from: one subscription for each lane of each provider that it serves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
+    from grundlag_bus.workers.share import Place, Share
 
 
 class Intake:
-    """Takes deliveries for every action of a registry, `prefetch` at once from each queue.
+    """Takes deliveries from every place of a share, as many at once as it runs.
 
     receive: called with provider id, lane and delivery; renewed: called when a queue had to be made anew.
     """
@@ -22,30 +22,27 @@ class Intake:
     def __init__(
         self,
         transport: Transport,
-        registry: ProviderRegistry,
+        share: Share,
         *,
-        prefetch: int,
         receive: Callable[[str, str, Delivery], None],
         renewed: Callable[[], None],
     ) -> None:
         self._transport = transport
-        self._registry = registry
-        self._prefetch = prefetch
+        self._share = share
         self._receive = receive
         self._renewed = renewed
-        self._subscriptions: dict[tuple[str, str], Subscription] = {}
+        self._subscriptions: dict[Place, Subscription] = {}
 
     async def open(self) -> None:
         """Subscribe to every queue that is not subscribed to. Raises as `Transport.subscribe` does."""
-        for provider in self._registry.providers.values():
-            for lane in provider.lanes:
-                if (provider.id, lane) not in self._subscriptions:
-                    self._subscriptions[provider.id, lane] = await self._transport.subscribe(
-                        self._transport.topology.call_queue(provider.id, lane),
-                        partial(self._receive, provider.id, lane),
-                        prefetch=self._prefetch,
-                        renewed=self._renewed,
-                    )
+        for place in self._share.places:
+            if place not in self._subscriptions:
+                self._subscriptions[place] = await self._transport.subscribe(
+                    self._transport.topology.call_queue(place.provider_id, place.lane_id),
+                    partial(self._receive, place.provider_id, place.lane_id),
+                    prefetch=place.concurrency,
+                    renewed=self._renewed,
+                )
 
     async def stop(self) -> None:
         """Take nothing more; what is in hand can still be settled."""

@@ -29,9 +29,10 @@ from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.intake import Intake
 from grundlag_bus.workers.outbox import Outbox
 from grundlag_bus.workers.run import Run
+from grundlag_bus.workers.share import share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Collection, Coroutine, Mapping
 
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.transport.base import Delivery, Transport
@@ -43,18 +44,29 @@ _LOGGER = get_logger("grundlag_bus.workers")
 
 
 class Worker:
-    """Serves every action of a registry from one transport.
+    """Serves the actions of a registry from one transport.
 
-    concurrency: calls that run at once, for each provider and lane; grace: seconds that running calls get when the
-    worker stops. Raises ConfigurationError when an action may interrupt and the registry has no keys to share with
-    other workers, except on an embedded bus.
+    providers, lanes: serve these alone (None: all); the manifest is announced whole in any case. concurrency: calls
+    that run at once for each provider and lane, as one number or by lane; a lane that is not named runs 64, and lane
+    `long` 16. limits: seconds that an action may run, by lane, instead of what `lanes.py` says. grace: seconds that
+    running calls get when the worker stops.
+
+    Raises ConfigurationError when that names what is not there or leaves nothing to serve; also when an action may
+    interrupt and the registry has no keys to share with other workers, except on an embedded bus.
     """
 
-    def __init__(
-        self, transport: Transport, registry: ProviderRegistry, *, concurrency: int = 64, grace: float = 30.0
+    def __init__(  # noqa: PLR0913  what a worker can be told
+        self,
+        transport: Transport,
+        registry: ProviderRegistry,
+        *,
+        providers: Collection[str] | None = None,
+        lanes: Collection[str] | None = None,
+        concurrency: int | Mapping[str, int] | None = None,
+        limits: Mapping[str, float] | None = None,
+        grace: float = 30.0,
     ) -> None:
-        if concurrency < 1:
-            raise ConfigurationError(f"concurrency={concurrency} runs nothing: give at least 1.")
+        self._share = share_of(registry, providers=providers, lanes=lanes, concurrency=concurrency, limits=limits)
         if registry.interrupting and not registry.shared_keys and not transport.embedded:
             raise ConfigurationError(
                 f"{', '.join(registry.interrupting)} may interrupt, and workers must share the keys that seal what an "
@@ -66,19 +78,17 @@ class Worker:
         self._transport = transport
         self._registry = registry
         self._grace = grace
-        queues = sum(len(provider.lanes) for provider in registry.providers.values())
         self._local = LocalCaller(
             registry,
             namespace=transport.topology.namespace,
             name=self.name,
-            threads=concurrency * max(queues, 1),
+            threads=max(self._share.concurrency, 1),
             clock=transport.now,
         )
         self._outbox = Outbox(transport, self._local, self.name)
         self._intake = Intake(
             transport,
-            registry,
-            prefetch=concurrency,
+            self._share,
             receive=self._receive,
             renewed=self._queue_renewed,
         )

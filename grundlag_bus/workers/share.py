@@ -1,0 +1,120 @@
+"""The share of a registry that a worker serves: which lanes of which providers, and how many calls of each at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grundlag_bus.errors import ConfigurationError
+from grundlag_bus.workers.lanes import BROKERS_DEFAULT, Lane, lane_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from grundlag_bus.providers.registry import ProviderRegistry
+
+Concurrency = int | Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One lane of one provider. concurrency: how many of its calls run at once."""
+
+    provider_id: str
+    lane_id: str
+    lane: Lane
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Every place that a worker takes calls from."""
+
+    places: tuple[Place, ...]
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        return tuple(sorted({place.provider_id for place in self.places}))
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        return tuple(sorted({place.lane_id for place in self.places}))
+
+    @property
+    def concurrency(self) -> int:
+        """How many calls run at once in all."""
+        return sum(place.concurrency for place in self.places)
+
+    def check_broker(self, *, honours_consumer_timeout: bool) -> None:
+        """Raise ConfigurationError when the broker would take deliveries back before their actions may end."""
+        if honours_consumer_timeout:
+            return
+        for place in self.places:
+            if place.lane.needs_own_timeout:
+                raise ConfigurationError(
+                    f"Calls of lane {place.lane_id!r} (provider {place.provider_id}) may run for "
+                    f"{place.lane.limit:g} s, and this broker takes a call back after {BROKERS_DEFAULT:g} s whatever a "
+                    "worker asks: use RabbitMQ 4.0 or newer, or serve other lanes alone (--lane main, or "
+                    'Worker(lanes=["main"])).'
+                )
+
+
+def share_of(
+    registry: ProviderRegistry,
+    *,
+    providers: Collection[str] | None = None,
+    lanes: Collection[str] | None = None,
+    concurrency: Concurrency = None,
+    limits: Mapping[str, float] | None = None,
+) -> Share:
+    """Choose a share of a registry. None: every provider, every lane, what the lane says. Raises ConfigurationError."""
+    by_lane = concurrency if isinstance(concurrency, Mapping) else {}
+    limits = limits or {}
+    _check_numbers(concurrency, limits)
+    there = [(provider.id, lane) for provider in registry.providers.values() for lane in provider.lanes]
+    known = sorted({lane for _, lane in there})
+    _check("provider", providers, registry.providers)
+    for named in (lanes, by_lane, limits):
+        _check("lane", named, known)
+    served = [
+        (provider_id, lane_id)
+        for provider_id, lane_id in there
+        if (providers is None or provider_id in providers) and (lanes is None or lane_id in lanes)
+    ]
+    if not served and (providers is not None or lanes is not None):
+        raise ConfigurationError(
+            f"Nothing is left to serve of {_list(providers or registry.providers)} in {_list(lanes or known)}: "
+            f"there is {', '.join(f'{provider_id} in {lane_id}' for provider_id, lane_id in there) or 'no action'}."
+        )
+    places = []
+    for provider_id, lane_id in served:
+        lane = lane_of(lane_id, limit=limits.get(lane_id))
+        at_once = concurrency if isinstance(concurrency, int) else by_lane.get(lane_id, lane.concurrency)
+        places.append(Place(provider_id, lane_id, lane, at_once))
+    return Share(tuple(places))
+
+
+def _check(kind: str, named: Collection[str] | None, known: Collection[str]) -> None:
+    if isinstance(named, str):
+        raise ConfigurationError(f"{named!r} is one {kind} where several may stand: write [{named!r}].")
+    unknown = [name for name in named or () if name not in known]
+    if unknown:
+        raise ConfigurationError(
+            f"The registry has no {kind} {_list(unknown)}: it has {_list(sorted(known)) or f'no {kind} at all'}."
+        )
+
+
+def _check_numbers(concurrency: Concurrency, limits: Mapping[str, float]) -> None:
+    numbers = {"": concurrency} if isinstance(concurrency, int) else concurrency or {}
+    for lane_id, number in numbers.items():
+        if number < 1:
+            where = f" in lane {lane_id!r}" if lane_id else ""
+            raise ConfigurationError(f"concurrency={number} runs nothing{where}: give at least 1.")
+    for lane_id, limit in limits.items():
+        if not limit > 0:
+            raise ConfigurationError(f"A limit of {limit:g} s ends every action of lane {lane_id!r}: give more than 0.")
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)
