@@ -12,6 +12,7 @@ import typer
 from grundlag_bus.cli.exits import Exit, tell
 from grundlag_bus.cli.options import (
     AsJson,
+    AtOnce,
     DefaultGroup,
     KeysFile,
     Namespace,
@@ -21,6 +22,7 @@ from grundlag_bus.cli.options import (
     Url,
     choose_source,
     log_level,
+    read_at_once,
 )
 from grundlag_bus.errors import ConfigurationError
 
@@ -88,22 +90,46 @@ def worker(  # noqa: PLR0913  the command's options
     *,
     url: Url = None,
     namespace: Namespace = "grundlag",
-    concurrency: Annotated[int, typer.Option(min=1, help="Calls that run at once, for each provider and lane.")] = 64,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PROVIDER", help="Serve this provider alone; repeat it for several.", show_default=False),
+    ] = None,
+    lane: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LANE", help="Serve this lane alone; repeat it for several.", show_default=False),
+    ] = None,
+    concurrency: Annotated[
+        list[AtOnce] | None,
+        typer.Option(
+            parser=read_at_once,
+            metavar="[LANE=]N",
+            help="Calls that run at once for each provider and lane, or in one lane; repeat it. "
+            "Default: 64, and 16 in lane long.",
+            show_default=False,
+        ),
+    ] = None,
     keys_file: KeysFile = None,
     grace: Annotated[float, typer.Option(min=0, help="Seconds that running calls get when it stops.")] = 30.0,
 ) -> int:
     """Serve a registry's actions from the bus until SIGTERM or Ctrl-C; a second one does not wait for running calls."""
-    from grundlag_bus.cli.worker import serve  # noqa: PLC0415  loaded when it runs
+    from grundlag_bus.cli.worker import WorkerOptions, serve  # noqa: PLC0415  loaded when it runs
 
-    return serve(
-        registry,
+    if url is None:
+        raise ConfigurationError(
+            "A worker needs a bus: add --url amqp://user:password@host:port/vhost, or set GRUNDLAG_URL."
+        )
+    options = WorkerOptions(
+        spec=registry,
         url=url,
         namespace=namespace,
-        concurrency=concurrency,
+        providers=provider or (),
+        lanes=lane or (),
+        concurrency=concurrency or (),
         keys_file=keys_file,
         grace=grace,
         level=log_level(ctx, "info"),
     )
+    return serve(options)
 
 
 @app.command("tools")

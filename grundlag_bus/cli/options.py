@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -56,6 +57,22 @@ Timeout: TypeAlias = Annotated[
     typer.Option("--timeout", min=0.001, help="Seconds until the call fails; default: 5 minutes.", show_default=False),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one line of JSON on stdout and nothing else.")]
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """How many calls run at once: in one lane, or in every lane that is not named (None)."""
+
+    lane: str | None
+    calls: int
+
+
+def read_at_once(text: str) -> AtOnce:
+    """Read `N` or `LANE=N`. Raises BadParameter."""
+    lane, equals, number = text.rpartition("=")
+    if (equals and not lane) or not (number.isascii() and number.isdecimal() and int(number) > 0):
+        raise typer.BadParameter(f"{text!r} is no number of calls: write N, or LANE=N, with N of at least 1")
+    return AtOnce(lane or None, int(number))
 
 
 class DefaultGroup(TyperGroup):

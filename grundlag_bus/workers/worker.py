@@ -99,6 +99,16 @@ class Worker:
         self._context = contextvars.copy_context()
 
     @property
+    def providers(self) -> tuple[str, ...]:
+        """The ids of the providers that it serves, sorted."""
+        return self._share.providers
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes that it serves, sorted."""
+        return self._share.lanes
+
+    @property
     def in_flight(self) -> int:
         """How many calls run here."""
         return len(self._runs)

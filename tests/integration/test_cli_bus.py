@@ -17,6 +17,7 @@ from tests.support.command_line import CommandLine, Started
 
 DEMO = "grundlag_bus.demo:registry"
 FORM = "tests.support.questionnaire:registry"
+LANES = "tests.support.lanes:registry"
 
 
 @pytest.fixture
@@ -109,6 +110,34 @@ def test_a_second_signal_ends_a_worker_at_once(cli: CommandLine, tmp_path: Path,
         with serving(cli, FORM, "--keys", "shared.keys"):  # what was given back runs elsewhere
             (tmp_path / "release").touch()
             assert call.end().code == 0
+
+
+def test_a_worker_serves_the_lanes_and_providers_that_its_line_names(cli: CommandLine) -> None:
+    long = ("--lane", "long", "--concurrency", "8", "--concurrency", "long=2")
+    with cli.start("worker", LANES, *long) as slow, cli.start("worker", LANES, "--provider", "swift") as swift:
+        told = [worker.wait_for("serving") for worker in (slow, swift)]
+        assert [(entry["providers"], entry["lanes"]) for entry in told] == [
+            (["heavy"], ["long"]),
+            (["swift"], ["main"]),
+        ]
+        ran = [cli.run("call", action, "--json").response["result"]["pid"] for action in ("heavyWhoSlowly", "swiftWho")]
+        assert ran == [slow.process.pid, swift.process.pid]
+        assert cli.run("call", "heavyWhoAlso", "--timeout", "5", "--json").response["code"] == "provider_unavailable"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (("--provider", "swfit"), "no provider 'swfit': it has 'heavy', 'swift'"),
+        (("--lane", "slow"), "no lane 'slow': it has 'long', 'main'"),
+        (("--lane", "long", "--provider", "swift"), "Nothing is left to serve of 'swift' in 'long'"),
+        (("--concurrency", "slow=3"), "no lane 'slow'"),
+    ],
+)
+def test_a_share_that_is_not_there_is_usage(cli: CommandLine, line: tuple[str, ...], told: str) -> None:
+    ended = cli.run("worker", LANES, *line)
+    assert ended.code == 2
+    assert told in ended.sentence
 
 
 def test_a_retired_provider_is_gone_until_its_worker_starts_again(cli: CommandLine) -> None:
