@@ -272,6 +272,12 @@ class OutcomeUnknownError(CallError):
     code = "outcome_unknown"
 
 
+class CallCancelledError(CallError):
+    """Somebody asked for that: the action was stopped, or never started."""
+
+    code = "cancelled"
+
+
 class AttemptsExhaustedError(CallError):
     """The call was started as often as it may be; it is among the dead letters. details: {starts, last?}."""
 
@@ -328,6 +334,7 @@ _PLAIN: dict[str, type[CallError]] = {
         OverloadedError,
         DeadlineExceededError,
         OutcomeUnknownError,
+        CallCancelledError,
         AttemptsExhaustedError,
         ForbiddenError,
         CallIdReusedError,

@@ -5,13 +5,16 @@ Rules:
   takes it out of the waiting ones.
 - Whether a call can have run is known by whether it was written: what was never written did not run.
 - A reply that nothing waits for is counted and dropped.
+- A cancellation is asked of the workers, and their reply still ends the call; it is waited for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from grundlag_bus.adapters.cancels import Cancels
 from grundlag_bus.errors import (
     EnvelopeError,
     PayloadTooLargeError,
@@ -23,16 +26,20 @@ from grundlag_bus.errors import (
     UnroutableError,
 )
 from grundlag_bus.logs import get_logger
-from grundlag_bus.providers.deadline import this_task
+from grundlag_bus.providers.bounds import this_task
 from grundlag_bus.schema.codec import MAX_BYTES, ensure_size
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_reply, encode_call, new_call_id
-from grundlag_bus.tools.endings import deadline_exceeded, ended_here, outcome_unknown
+from grundlag_bus.schema.progress import TYPE as PROGRESS
+from grundlag_bus.schema.progress import Progress, ProgressSink, decode_progress
+from grundlag_bus.tools.endings import cancelled, deadline_exceeded, ended_here, outcome_unknown
 from grundlag_bus.transport.base import Message
 
 if TYPE_CHECKING:
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
 
 REPLY_PREFETCH = 1000
+CANCEL_WITHIN = 30.0
+"""Seconds that a cancelled call's reply is waited for: longer than an action gets to stop."""
 
 _LOGGER = get_logger("grundlag_bus.adapters")
 
@@ -51,6 +58,7 @@ class BusCaller:
         self._repeats: set[asyncio.Task[None]] = set()
         self._subscription: Subscription | None = None
         self._opening = asyncio.Lock()
+        self._cancels = Cancels(transport)
 
     @property
     def in_flight(self) -> int:
@@ -73,6 +81,7 @@ class BusCaller:
         for repeat in repeats:
             repeat.cancel()
         await asyncio.gather(*repeats, return_exceptions=True)
+        await self._cancels.close()
         for waiting in self._all_waiting():
             if waiting.published is False:
                 self._end(waiting, Failed("cancelled", "The call was not sent: its caller closed the bus before."))
@@ -83,13 +92,14 @@ class BusCaller:
             subscription, self._subscription = self._subscription, None
             await subscription.close()
 
-    async def call(self, call: Call) -> Reply:
-        """Publish the call and return its reply. Cancelling this gives the call up here, and not at its worker.
-
-        Raises TransportClosedError while the bus is not open.
-        """
+    async def call(
+        self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+    ) -> Reply:
+        """See `Caller.call`. Raises TransportClosedError while the bus is not open."""
         if self._subscription is None:
             raise TransportClosedError("The bus is not open: call tools inside `async with connect(...) as bus`.")
+        if on_progress is not None:
+            call = replace(call, watched=True)
         body = encode_call(call)
         if len(body) > MAX_BYTES:  # the limit is the request's, which is a little smaller than its envelope
             try:
@@ -97,15 +107,34 @@ class BusCaller:
             except PayloadTooLargeError as error:
                 return ended_here(call, Failed(error.code, error.message, error.details))
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(call, body, loop.create_future())
+        waiting = _Waiting(call, body, loop.create_future(), on_progress)
         timer = loop.call_later(call.deadline - self._transport.now(), self._expire, waiting)
         self._waiting.setdefault(call.call_id, []).append(waiting)
+        asking = None if cancel is None else loop.create_task(self._when_cancelled(waiting, cancel))
         try:
             await self._first_publish(waiting)
             return await waiting.reply
+        except asyncio.CancelledError:
+            if waiting.published is not False and not waiting.reply.done():
+                self._cancels.send(call.call_id)
+            raise
         finally:
             timer.cancel()
+            if asking is not None:
+                asking.cancel()
             self._forget(waiting)
+
+    async def _when_cancelled(self, waiting: _Waiting, cancel: asyncio.Event) -> None:
+        """Wait for the signal, ask the workers, and wait no longer for their word than they need."""
+        await cancel.wait()
+        call = waiting.call
+        if waiting.published is False:
+            self._end(waiting, cancelled(call, published=False))
+            return
+        self._cancels.send(call.call_id)
+        await asyncio.sleep(CANCEL_WITHIN)
+        told = f"it was cancelled, and no worker said within {CANCEL_WITHIN:g} s that it has stopped"
+        self._end(waiting, outcome_unknown(call, told, published=waiting.published))
 
     async def _first_publish(self, waiting: _Waiting) -> None:
         """Publish in the caller's own task: another one for each call would cost more than the call's other parts."""
@@ -162,6 +191,9 @@ class BusCaller:
     def _receive(self, delivery: Delivery) -> None:
         delivery.ack()
         message = delivery.message
+        if message.type == PROGRESS:
+            self._hear(message)
+            return
         try:
             reply = decode_reply(message.body)
         except EnvelopeError as error:
@@ -176,6 +208,16 @@ class BusCaller:
             _LOGGER.debug("late_reply", call_id=reply.call_id, worker=reply.worker)
         for waiting in waiting_here:
             waiting.end(reply)
+
+    def _hear(self, message: Message) -> None:
+        """Pass progress on to who asked for it."""
+        try:
+            call_id, progress = decode_progress(message.body)
+        except EnvelopeError as error:
+            _LOGGER.warning("envelope_refused", reason=error.reason, correlation_id=message.correlation_id)
+            return
+        for waiting in tuple(self._waiting.get(call_id, ())):
+            waiting.hear(progress)
 
     def _mailbox_renewed(self) -> None:
         """Send again, or give up, the calls whose replies may have been in the mailbox that is gone."""
@@ -214,9 +256,10 @@ class _Waiting:
     published: False before it is written, None while unsure, True when confirmed; publishing: the task that is at it.
     """
 
-    __slots__ = ("body", "call", "published", "publishing", "reply", "stopped")
+    __slots__ = ("_sink", "body", "call", "published", "publishing", "reply", "stopped")
 
-    def __init__(self, call: Call, body: bytes, reply: asyncio.Future[Reply]) -> None:
+    def __init__(self, call: Call, body: bytes, reply: asyncio.Future[Reply], sink: ProgressSink | None = None) -> None:
+        self._sink = sink
         self.call = call
         self.body = body
         self.reply = reply
@@ -227,6 +270,10 @@ class _Waiting:
     def was_written(self) -> None:
         if self.published is False:
             self.published = None
+
+    def hear(self, progress: Progress) -> None:
+        if self._sink is not None:
+            self._sink(progress)
 
     def end(self, reply: Reply) -> None:
         """Take the reply; a publish that is not confirmed yet will be in a moment."""

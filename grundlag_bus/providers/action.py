@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
@@ -34,7 +35,8 @@ class Action:
 
     lane: the queue its calls wait in, apart from other lanes; policy: how often it may be started; reads: the item
     types a caller sends along, None for all; idempotent: a caller may send the call again after an unsure publish;
-    parallel_safe: an agent may run it beside its neighbours.
+    parallel_safe: an agent may run it beside its neighbours; idle_timeout: seconds that it may run without telling of
+    progress.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Action:
     idempotent: bool = False
     parallel_safe: bool = False
     policy: Policy = field(default_factory=Policy)
+    idle_timeout: float | None = None
     takes_context: bool = True
     is_async: bool = True
 
@@ -149,6 +152,7 @@ def define_action(  # noqa: PLR0913  what an action is made of
     reads: Sequence[str] | None = None,
     idempotent: bool = False,
     parallel_safe: bool = False,
+    idle_timeout: float | None = None,
 ) -> Action:
     """Make an action of a function `(input)` or `(input, context)`, async or not; one that is not runs in a thread.
 
@@ -161,6 +165,8 @@ def define_action(  # noqa: PLR0913  what an action is made of
         raise ConfigurationError(
             f"{of} declares an answer, and its function takes no context to find it in: make it (input, context)."
         )
+    if idle_timeout is not None and not 0 < idle_timeout < math.inf:
+        raise ConfigurationError(f"{of}: idle_timeout={idle_timeout!r} is no time: give seconds above 0, or None.")
     if isinstance(reads, str):
         raise ConfigurationError(f"{of}: reads={reads!r} is one text: give a list of item types, as in [{reads!r}].")
     return Action(
@@ -176,6 +182,7 @@ def define_action(  # noqa: PLR0913  what an action is made of
         reads=None if reads is None else tuple(reads),
         idempotent=idempotent,
         parallel_safe=parallel_safe,
+        idle_timeout=idle_timeout,
         takes_context=_count_of_arguments(execute, of) > 1,
         is_async=inspect.iscoroutinefunction(execute)
         or inspect.iscoroutinefunction(getattr(execute, "__call__", None)),  # noqa: B004  a callable object's own

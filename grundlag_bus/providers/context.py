@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from grundlag_bus.logs import get_logger
+from grundlag_bus.schema.codec import plain
 from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.schema.items import Item
+from grundlag_bus.schema.progress import Progress
 from grundlag_bus.tools.context import ItemStore, Logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Generator, Iterable
     from datetime import datetime
 
     from grundlag_bus.providers.services import Services
@@ -36,16 +38,22 @@ class ActionResumption(Generic[AnswerT]):
     by: str | None = None
 
 
+def _unheard(progress: Progress) -> None:
+    """Take progress that nobody listens to."""
+
+
 class ActionItems(ItemStore):
     """The caller's items, and apart from them those that this call emits."""
 
-    def __init__(self, items: Iterable[Item] = ()) -> None:
+    def __init__(self, items: Iterable[Item] = (), report: Callable[[Progress], None] = _unheard) -> None:
         super().__init__(items)
         self.emitted: list[Item] = []
+        self._report = report
 
     def emit(self, type: str, data: Any) -> Item:  # noqa: A002  the wire's word
         item = super().emit(type, data)
         self.emitted.append(item)
+        self._report(Progress(items=[item.to_json()]))
         return item
 
 
@@ -59,6 +67,16 @@ class Drain:
 
 
 _NO_DRAIN = Drain()
+
+
+class _Turn:
+    """Something to await that gives the loop one turn, and that nothing happens to where it is not awaited."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
+_TURN = _Turn()
 
 
 class ActionContext(Generic[AnswerT]):
@@ -76,6 +94,7 @@ class ActionContext(Generic[AnswerT]):
         "_given_items",
         "_items",
         "_logger",
+        "_report",
         "action_id",
         "attempt",
         "call_id",
@@ -101,6 +120,7 @@ class ActionContext(Generic[AnswerT]):
         items: list[dict[str, Any]] | None = None,
         logger: Logger | None = None,
         drain: Drain = _NO_DRAIN,
+        report: Callable[[Progress], None] = _unheard,
     ) -> None:
         self.services = services
         self.call_id = call_id
@@ -115,6 +135,7 @@ class ActionContext(Generic[AnswerT]):
         self._items: ActionItems | None = None
         self._logger = logger
         self._drain = drain
+        self._report = report
         self._cancelled = False
 
     @property
@@ -131,15 +152,28 @@ class ActionContext(Generic[AnswerT]):
 
     @property
     def items(self) -> ActionItems:
-        """The items that the caller sent; what is emitted here reaches it with the reply, on every outcome."""
+        """The items that the caller sent.
+
+        What is emitted here reaches it with the reply, on every outcome, and at once if it listens to progress.
+        """
         if self._items is None:
-            self._items = ActionItems(Item.from_json(item) for item in self._given_items or ())
+            self._items = ActionItems((Item.from_json(item) for item in self._given_items or ()), self._report)
         return self._items
 
     @property
     def emitted(self) -> list[dict[str, Any]]:
         """The items emitted so far, as JSON data."""
         return [] if self._items is None else [item.to_json() for item in self._items.emitted]
+
+    def progress(self, done: float, total: float | None = None, text: str | None = None) -> Awaitable[None]:
+        """Tell the caller how far the call is, if it listens, and begin the `idle_timeout` anew.
+
+        `await` it in a coroutine function; in a thread, call it. Of what is told faster than it can be sent, the newest
+        is sent. Raises NotJsonError for what is no JSON data.
+        """
+        done, total, text = plain((done, total, text), at=("progress",))
+        self._report(Progress(done, total, text))
+        return _TURN
 
     @property
     def cancelled(self) -> bool:

@@ -58,5 +58,24 @@ def action_unknown(call: Call) -> Failed:
     )
 
 
+def over_limit(call: Call, limit: float) -> Failed:
+    """Tell that an action ran for as long as its lane allows."""
+    return Failed(
+        "deadline_exceeded",
+        f"{call.provider_id}.{call.action_id} ran for {limit:g} s, which is the limit of lane {call.lane!r}: give it "
+        "less to do at once, let it Defer, or declare it in lane 'long'.",
+        {"published": True, "limit": limit},
+    )
+
+
+def idle(call: Call, seconds: float | None) -> Failed:
+    """Tell that an action made no progress for as long as it allows itself."""
+    return Failed(
+        "deadline_exceeded",
+        f"{call.provider_id}.{call.action_id} reported no progress for {seconds:g} s, which is its idle_timeout.",
+        {"published": True, "idle": seconds},
+    )
+
+
 def _fields(call: Call) -> dict[str, Any]:
     return {"provider": call.provider_id, "action": call.action_id, "call_id": call.call_id}

@@ -10,9 +10,13 @@ session that commits, a lock that is released) knows how the call went.
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 import time
+from contextlib import suppress
+from dataclasses import replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from grundlag_bus.errors import (
     ActionFailed,
@@ -29,8 +33,8 @@ from grundlag_bus.errors import (
     TransportClosedError,
 )
 from grundlag_bus.providers import failures
+from grundlag_bus.providers.bounds import Bounds, Stop
 from grundlag_bus.providers.context import ActionContext, Drain
-from grundlag_bus.providers.deadline import Deadline
 from grundlag_bus.providers.disposition import (
     Again,
     Dead,
@@ -44,10 +48,12 @@ from grundlag_bus.providers.disposition import (
     checked_pause,
 )
 from grundlag_bus.providers.interrupts import Interrupts
+from grundlag_bus.providers.oversight import Oversight
 from grundlag_bus.providers.threads import Threads
 from grundlag_bus.schema.codec import ensure_size, plain
 from grundlag_bus.schema.envelope import Call, Completed, Reply, Response
-from grundlag_bus.tools.endings import deadline_exceeded
+from grundlag_bus.schema.progress import Progress
+from grundlag_bus.tools.endings import cancelled, deadline_exceeded, outcome_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,16 +61,21 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.action import Action
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.providers.services import Services
+    from grundlag_bus.schema.progress import ProgressSink
+
+CANCEL_GRACE = 10.0
+"""Seconds that an action gets to stop when its call is cancelled."""
 
 
 class LocalCaller:
     """Runs the calls of a registry's actions in this process.
 
     namespace: sealed state is bound to it; name: who replies; threads: how many actions that are no coroutine functions
-    run at once.
+    run at once; cancel_grace: seconds that an action gets to stop when its call is cancelled; limit_of: the seconds
+    that an action of a lane may run.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  settings, all but one keyword-only
         self,
         registry: ProviderRegistry,
         *,
@@ -72,6 +83,8 @@ class LocalCaller:
         name: str = "local",
         threads: int = 64,
         clock: Callable[[], float] = time.time,
+        cancel_grace: float = CANCEL_GRACE,
+        limit_of: Callable[[str], float] = lambda _: math.inf,
     ) -> None:
         self.registry = registry
         self.drain = Drain()
@@ -80,17 +93,47 @@ class LocalCaller:
         self._interrupts = Interrupts(registry, namespace, clock)
         self._threads = Threads(threads)
         self._closed = False
+        self._cancel_grace = cancel_grace
+        self._limit_of = limit_of
+        self._overdue: set[asyncio.Task[Reply]] = set()
 
-    async def call(self, call: Call) -> Reply:
-        """Run one call to its end, as often as its action allows, and return how it ended.
+    async def call(
+        self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+    ) -> Reply:
+        """See `Caller.call`. Runs the call as often as its action allows. Raises TransportClosedError after `close`."""
+        oversight = Oversight(on_progress)
+        if cancel is None:
+            return await self._to_its_end(call, oversight)
+        running = asyncio.get_running_loop().create_task(self._to_its_end(call, oversight))
+        asked = asyncio.get_running_loop().create_task(cancel.wait())
+        try:
+            await asyncio.wait((running, asked), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                return running.result()
+            oversight.cancel()
+            await asyncio.wait((running,), timeout=self._cancel_grace)
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait((running,), timeout=self._cancel_grace)
+            raise
+        finally:
+            asked.cancel()
+            if not running.done():
+                self._overdue.add(running)
+                running.add_done_callback(self._overdue.discard)
+        if running.done():
+            return running.result()
+        told = f"it was cancelled, and did not stop within {self._cancel_grace:g} s"
+        return self.reply(call, outcome_unknown(call, told, published=True))
 
-        Raises nothing but CancelledError, and TransportClosedError after `close`.
-        """
+    async def _to_its_end(self, call: Call, oversight: Oversight) -> Reply:
         while True:
-            match await self.run(call):
+            match await self.run(call, oversight):
                 case Again(call, pause):
-                    await asyncio.sleep(pause)
+                    await oversight.pause(pause)
                 case End(response) | Dead(response):
+                    if oversight.cancelled:
+                        await self.ended(call.call_id)
                     return self.reply(call, response)
 
     async def ended(self, call_id: str) -> None:
@@ -106,7 +149,7 @@ class LocalCaller:
         """Run calls again after `close`."""
         self._closed = False
 
-    async def run(self, call: Call) -> Disposition:
+    async def run(self, call: Call, oversight: Oversight) -> Disposition:
         """Start a call once, and say what is to become of it.
 
         Raises nothing but CancelledError, and TransportClosedError after `close`.
@@ -116,7 +159,12 @@ class LocalCaller:
         action = self.registry.find(call.provider_id, call.action_id)
         if action is None:
             return End(failures.action_unknown(call))
-        return after_run(await self._outcome(action, call), call, action.policy, now=self._clock())
+        disposition = after_run(await self._outcome(action, call, oversight), call, action.policy, now=self._clock())
+        if isinstance(disposition, Again):
+            if oversight.cancelled:
+                return End(cancelled(call, published=True))
+            oversight.report(Progress(deferred_until=self._clock() + disposition.pause))
+        return disposition
 
     def reply(self, call: Call, response: Response) -> Reply:
         """Make the reply of a call that ended here."""
@@ -128,27 +176,39 @@ class LocalCaller:
             response = failures.internal(call, error, [])
         return Reply(call.call_id, response, self._name, call.generation, call.attempt)
 
-    async def _outcome(self, action: Action, call: Call) -> Outcome:
-        left = call.deadline - self._clock()
+    async def _outcome(self, action: Action, call: Call, oversight: Oversight) -> Outcome:
+        now = self._clock()
+        left, limit = call.deadline - now, self._limit_of(call.lane)
         if left <= 0:
             return Ended(deadline_exceeded(call, published=False))
-        deadline = Deadline(left)
-        run = _Run(action, call)
+        if oversight.cancelled:
+            return Ended(cancelled(call, published=False))
+        why = Stop.DEADLINE if left <= limit else Stop.LIMIT
+        bounds = Bounds(min(left, limit), why, idle=action.idle_timeout)
+        run = _Run(action, call, bounds, oversight)
+        oversight.began(bounds)
+        if oversight.sink is not None:
+            oversight.report(Progress(started=now))
         try:
             async with self.registry.opened().call_scope() as services:
                 outcome: Outcome = Ended(await self._run(run, services))
         except KeyboardInterrupt:
-            deadline.end()
+            bounds.end()
             raise
         except BaseException as error:
-            given_up = isinstance(error, asyncio.CancelledError) and deadline.given_up
-            if deadline.end():
-                return Ended(deadline_exceeded(call, published=True))
+            given_up = isinstance(error, asyncio.CancelledError) and bounds.given_up
+            stop = bounds.end()
+            if stop is not None:
+                return self._stopped(stop, run)
             if given_up:
                 raise
             return self._outcome_of(error, run)
+        finally:
+            run.over = True
+            oversight.ended()
         # An action that swallowed the cancellation and ended all the same has ended too late.
-        return Ended(deadline_exceeded(call, published=True)) if deadline.end() else outcome
+        stop = bounds.end()
+        return outcome if stop is None else self._stopped(stop, run)
 
     async def _run(self, run: _Run, services: Services) -> Completed:
         action, call = run.action, run.call
@@ -174,6 +234,7 @@ class LocalCaller:
             deferred=call.deferred,
             items=items,
             drain=self.drain,
+            report=run.report,
         )
         run.stage = _Stage.RUNNING
         result = await action.run(value, context, threads=self._threads)
@@ -181,6 +242,22 @@ class LocalCaller:
         completed = Completed(action.dump(result), context.emitted)
         run.stage = _Stage.CLOSING
         return completed
+
+    def _stopped(self, stop: Stop, run: _Run) -> Ended:
+        """Say what a run ends with that was not left to end by itself."""
+        action, call = run.action, run.call
+        match stop:
+            case Stop.CANCELLED:
+                response = cancelled(call, published=True)
+            case Stop.DEADLINE:
+                response = deadline_exceeded(call, published=True)
+            case Stop.LIMIT:
+                response = failures.over_limit(call, self._limit_of(call.lane))
+            case Stop.IDLE:
+                response = failures.idle(call, action.idle_timeout)
+            case _:
+                assert_never(stop)
+        return Ended(replace(response, items=run.emitted))
 
     def _outcome_of(self, error: BaseException, run: _Run) -> Outcome:
         """Say what an error means, by who can have raised it at this stage."""
@@ -229,13 +306,33 @@ class _Stage(Enum):
 class _Run:
     """One call on its way."""
 
-    __slots__ = ("action", "call", "context", "stage")
+    __slots__ = ("_bounds", "_loop", "_oversight", "_thread", "action", "call", "context", "over", "stage")
 
-    def __init__(self, action: Action, call: Call) -> None:
+    def __init__(self, action: Action, call: Call, bounds: Bounds, oversight: Oversight) -> None:
         self.action = action
         self.call = call
         self.stage = _Stage.CHECKING
+        self.over = False
         self.context: ActionContext[Any] | None = None
+        self._bounds = bounds
+        self._oversight = oversight
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def report(self, progress: Progress) -> None:
+        """Tell of progress, from the loop or from the action's thread."""
+        self._bounds.touch()
+        if self._oversight.sink is None:
+            return
+        if threading.get_ident() == self._thread:
+            self._pass_on(progress)
+        else:
+            with suppress(RuntimeError):  # the loop is closed, and nobody listens
+                self._loop.call_soon_threadsafe(self._pass_on, progress)
+
+    def _pass_on(self, progress: Progress) -> None:
+        if not self.over:
+            self._oversight.report(progress)
 
     @property
     def emitted(self) -> list[dict[str, Any]]:

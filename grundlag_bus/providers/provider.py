@@ -92,6 +92,7 @@ class Provider:
         reads: Sequence[str] | None = None,
         idempotent: bool = False,
         parallel_safe: bool = False,
+        idle_timeout: float | None = None,
     ) -> Callable[[Callable[..., Any]], Action]:
         """Make an action of the decorated function `(input)` or `(input, context)` and register it.
 
@@ -116,6 +117,7 @@ class Provider:
                     reads=reads,
                     idempotent=idempotent,
                     parallel_safe=parallel_safe,
+                    idle_timeout=idle_timeout,
                 )
             )
 

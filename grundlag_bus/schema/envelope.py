@@ -5,7 +5,7 @@ seconds here and RFC 3339 in UTC in JSON. Unknown fields are ignored, so that a 
 another `v` is refused.
 
     call     { v, callId, generation, attempt, providerId, actionId, lane, userId?, sentAt, deadline, deferred?,
-               request }
+               watched?, request }
     request  { input, resumption?, items? }
     reply    { v, callId, generation, attempt, worker, response }
     response { status: completed | interrupted | failed, ... }
@@ -65,8 +65,8 @@ class Call:
     """One call of an action. `deadline` and `sent_at` are Unix seconds.
 
     generation: counts the times that it was sent on its way, attempt: those after an exception; deferred: the state
-    that its last `Defer` kept; idempotent: whether its caller may send it again after an unsure publish; it does not
-    travel.
+    that its last `Defer` kept; watched: whether its caller wants to hear of its progress; idempotent: whether its
+    caller may send it again after an unsure publish, which does not travel.
     """
 
     call_id: str
@@ -80,6 +80,7 @@ class Call:
     generation: int = 1
     attempt: int = 1
     deferred: Any = None
+    watched: bool = False
     idempotent: bool = False
 
     def asks_the_same_as(self, other: Call) -> bool:
@@ -194,6 +195,8 @@ def encode_call(call: Call) -> bytes:
     data["deadline"] = fields.instant_to_json(call.deadline)
     if call.deferred is not None:
         data["deferred"] = call.deferred
+    if call.watched:
+        data["watched"] = True
     data["request"] = call.request.to_json()
     return orjson.dumps(data)
 
@@ -214,6 +217,7 @@ def decode_call(body: bytes) -> Call:
             generation=fields.count(data, "generation"),
             attempt=fields.count(data, "attempt"),
             deferred=data.get("deferred"),
+            watched=data.get("watched") is True,
         )
     except KeyError as error:
         raise EnvelopeError(f"the call envelope lacks {error.args[0]!r}") from error
@@ -263,7 +267,7 @@ def request_from_json(data: Any) -> Request:
             )
         except (KeyError, TypeError) as error:
             raise EnvelopeError("the resumption is no object with 'interruptId', 'answer' and 'state'") from error
-    return Request(data["input"], resumption, _items(data.get("items")))
+    return Request(data["input"], resumption, fields.objects(data.get("items")))
 
 
 def response_from_json(data: Any) -> Response:
@@ -273,7 +277,7 @@ def response_from_json(data: Any) -> Response:
     """
     if type(data) is not dict:
         raise EnvelopeError("the response is no object")
-    status, items = data.get("status"), _items(data.get("items"))
+    status, items = data.get("status"), fields.objects(data.get("items"))
     for item in items:
         Item.from_json(item)
     if status == "completed":
@@ -297,11 +301,3 @@ def response_from_json(data: Any) -> Response:
             items=items,
         )
     raise EnvelopeError(f"the response has the unknown status {short(repr(status))}")
-
-
-def _items(value: Any) -> list[dict[str, Any]]:
-    if value is None:
-        return []
-    if type(value) is not list or not all(type(item) is dict for item in value):
-        raise EnvelopeError("the items are no list of objects")
-    return value

@@ -87,3 +87,12 @@ def instant(data: dict[str, Any], name: str) -> float:
         return instant_from_json(data[name])
     except EnvelopeError as error:
         raise EnvelopeError(f"{name!r}: {error.reason}") from error
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Read a list of items; none where there is nothing."""
+    if value is None:
+        return []
+    if type(value) is not list or not all(type(item) is dict for item in value):
+        raise EnvelopeError("the items are no list of objects")
+    return value

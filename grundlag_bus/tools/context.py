@@ -9,7 +9,10 @@ from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.items import Item, new_item
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterable, Iterator
+
+    from grundlag_bus.schema.progress import ProgressSink
 
 
 class Logger(Protocol):
@@ -86,7 +89,8 @@ class ToolContext:
     """What a tool is given beside its input. It holds nothing of a server.
 
     user_id: on whose behalf; items: the conversation's, read and added to; timeout: seconds until the call ends as
-    `deadline_exceeded` (default 5 minutes, 24 hours in lane `long`).
+    `deadline_exceeded` (default 5 minutes, 24 hours in lane `long`); signal: setting it cancels the action;
+    on_progress: called with what the action tells while it runs.
     """
 
     logger: Logger = _LOGGER
@@ -94,3 +98,5 @@ class ToolContext:
     resumption: ToolResumption | None = None
     items: ToolItems | None = None
     timeout: float | None = None
+    signal: asyncio.Event | None = None
+    on_progress: ProgressSink | None = None

@@ -27,3 +27,11 @@ def outcome_unknown(call: Call, told: str, *, published: bool | None) -> Failed:
         f"The call of {call.provider_id}.{call.action_id} may have run: {told}.",
         {"published": published},
     )
+
+
+def cancelled(call: Call, *, published: bool | None) -> Failed:
+    """Say that the call was cancelled. published: False when it was never started."""
+    how = "before it started" if published is False else "and has stopped"
+    return Failed(
+        "cancelled", f"The call of {call.provider_id}.{call.action_id} was cancelled, {how}.", {"published": published}
+    )

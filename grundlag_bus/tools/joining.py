@@ -12,6 +12,7 @@ from grundlag_bus.tools.endings import deadline_exceeded, ended_here, outcome_un
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from grundlag_bus.schema.progress import Progress, ProgressSink
     from grundlag_bus.tools.caller import Caller
 
 
@@ -19,7 +20,7 @@ class JoiningCaller:
     """Wraps a caller: resumptions of one call id that run at once run once, and each of their callers gets the reply.
 
     The id of a resumption is derived from all that it says, so that equal ids are equal calls. Each caller keeps its
-    own deadline, and the last one that gives up ends the call.
+    own deadline, and the last one that leaves gives the call up; one that asks for cancellation ends it for all.
     """
 
     def __init__(self, caller: Caller, *, clock: Callable[[], float] = time.time) -> None:
@@ -27,16 +28,18 @@ class JoiningCaller:
         self._clock = clock
         self._running: dict[str, _Running] = {}
 
-    async def call(self, call: Call) -> Reply:
+    async def call(
+        self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+    ) -> Reply:
         """See `Caller.call`."""
         if call.request.resumption is None:
-            return await self._caller.call(call)
+            return await self._caller.call(call, on_progress=on_progress, cancel=cancel)
         while True:
             running = self._running.get(call.call_id)
             if running is None:
-                running = self._running[call.call_id] = _Running(self._caller, call)
+                running = self._running[call.call_id] = _Running(self._caller, call, watched=on_progress is not None)
                 running.work.add_done_callback(lambda _: self._running.pop(call.call_id))
-            if not await running.wait(call.deadline - self._clock()):
+            if not await running.wait(call.deadline - self._clock(), on_progress, cancel):
                 return ended_here(call, deadline_exceeded(call, published=None))
             if running.given_up:
                 continue  # by all who waited before
@@ -53,23 +56,42 @@ def _is_late(reply: Reply) -> bool:
 
 
 class _Running:
-    __slots__ = ("began_as", "given_up", "waiting", "work")
+    __slots__ = ("_cancel", "_sinks", "began_as", "given_up", "waiting", "work")
 
-    def __init__(self, caller: Caller, call: Call) -> None:
+    def __init__(self, caller: Caller, call: Call, *, watched: bool) -> None:
         self.began_as = call
-        self.work: asyncio.Task[Reply] = asyncio.get_running_loop().create_task(caller.call(call))
+        self._cancel = asyncio.Event()
+        self._sinks: list[ProgressSink] = []
+        self.work: asyncio.Task[Reply] = asyncio.get_running_loop().create_task(
+            caller.call(call, on_progress=self._tell if watched else None, cancel=self._cancel)
+        )
         self.waiting = 0
         self.given_up = False
 
-    async def wait(self, seconds: float) -> bool:
+    def _tell(self, progress: Progress) -> None:
+        for sink in tuple(self._sinks):
+            sink(progress)
+
+    async def wait(self, seconds: float, sink: ProgressSink | None, cancel: asyncio.Event | None) -> bool:
         """Wait for the end, and return whether it came; whoever waits last and leaves ends the call."""
         self.waiting += 1
+        asking = None if cancel is None else asyncio.get_running_loop().create_task(self._pass_on(cancel))
+        if sink is not None:
+            self._sinks.append(sink)
         try:
             done, _ = await asyncio.wait({self.work}, timeout=seconds)
             return bool(done)
         finally:
+            if asking is not None:
+                asking.cancel()
+            if sink is not None:
+                self._sinks.remove(sink)
             self.waiting -= 1
             if not self.waiting and not self.work.done():
                 self.given_up = True
                 self.work.cancel()
                 await asyncio.wait({self.work})
+
+    async def _pass_on(self, cancel: asyncio.Event) -> None:
+        await cancel.wait()
+        self._cancel.set()

@@ -20,6 +20,7 @@ from grundlag_bus.errors import (
     ToolInterrupt,
     error_from_failure,
 )
+from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.codec import plain
 from grundlag_bus.schema.envelope import (
     Call,
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grundlag_bus.schema.manifest import ActionManifest, Manifest
+    from grundlag_bus.schema.progress import Progress, ProgressSink
     from grundlag_bus.tools.caller import Caller
     from grundlag_bus.tools.context import ToolContext, ToolItems, ToolResumption
 
+_LOGGER = get_logger("grundlag_bus.tools")
 TIMEOUTS = {"long": 24 * 3600.0}
 DEFAULT_TIMEOUT = 300.0
 
@@ -109,8 +112,9 @@ class RemoteAction:
         return self._outcome(reply.response, call.request.input)
 
     async def send(self, call: Call, context: ToolContext) -> Reply:
-        """Send a call and return its reply; the items that it emitted are folded into the context's."""
-        reply = await self.caller.call(call)
+        """Send a call and return its reply; the items that it emits are folded into the context's, each once."""
+        sink = None if context.on_progress is None else _listening(context.on_progress, context.items)
+        reply = await self.caller.call(call, on_progress=sink, cancel=context.signal)
         if reply.response.items and context.items is not None:
             context.items.fold(Item.from_json(item) for item in reply.response.items)
         return reply
@@ -181,6 +185,20 @@ class RemoteAction:
                 )
             case Failed(code, message, details, retryable):
                 raise error_from_failure(code, message, details, retryable=retryable, action_id=self.action.id)
+
+
+def _listening(listener: ProgressSink, items: ToolItems | None) -> ProgressSink:
+    """Fold early items before the listener hears of them; its errors are logged, since they are nobody's else."""
+
+    def hear(progress: Progress) -> None:
+        if progress.items and items is not None:
+            items.fold(Item.from_json(item) for item in progress.items)
+        try:
+            listener(progress)
+        except Exception:
+            _LOGGER.exception("progress_listener_failed")
+
+    return hear
 
 
 def _sent_items(items: ToolItems | None, reads: tuple[str, ...] | None) -> list[dict[str, Any]]:

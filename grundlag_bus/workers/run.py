@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from grundlag_bus.providers.oversight import Oversight
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -18,13 +20,14 @@ class Run:
     newer generations that came before this one was settled.
     """
 
-    __slots__ = ("_deliveries", "_mailboxes", "_muted", "call", "later", "serving", "size", "stopping")
+    __slots__ = ("_deliveries", "_mailboxes", "_muted", "call", "later", "oversight", "serving", "size", "stopping")
 
     serving: asyncio.Task[None]
 
     def __init__(self, call: Call, delivery: Delivery) -> None:
         self.call = call
         self.size = len(delivery.message.body)
+        self.oversight = Oversight()
         self.later: list[tuple[Call, Delivery]] = []
         self.stopping = False
         self._muted = False

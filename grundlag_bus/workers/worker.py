@@ -222,7 +222,7 @@ class Worker:
 
     async def _serve(self, run: Run) -> None:
         try:
-            await self._outbox.carry_out(run, await self._local.run(run.call))
+            await self._outbox.carry_out(run, await self._local.run(run.call, run.oversight))
         except asyncio.CancelledError as error:
             if run.stopping:
                 run.nack()

@@ -12,11 +12,13 @@ from rich.text import Text
 from grundlag_bus.schema.envelope import Failed
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from rich.console import RenderableType
 
     from grundlag_bus.schema.envelope import Call, Reply
+    from grundlag_bus.schema.progress import ProgressSink
     from grundlag_bus.tools import Caller
 
 
@@ -36,9 +38,11 @@ class OverheardCaller:
         self._caller = caller
         self._told = told
 
-    async def call(self, call: Call) -> Reply:
+    async def call(
+        self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+    ) -> Reply:
         started = time.perf_counter()
-        reply = await self._caller.call(call)
+        reply = await self._caller.call(call, on_progress=on_progress, cancel=cancel)
         self._told(Crossing(call, reply, (time.perf_counter() - started) * 1000))
         return reply
 

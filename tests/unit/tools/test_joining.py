@@ -8,6 +8,7 @@ import time
 import pytest
 
 from grundlag_bus import Call, Completed, Failed, Reply, Request, Resumption
+from grundlag_bus.schema.progress import ProgressSink
 from grundlag_bus.tools import JoiningCaller
 from tests.support.eventually import eventually
 
@@ -21,7 +22,9 @@ class Gated:
         self.most = 0
         self.gate = asyncio.Event()
 
-    async def call(self, call: Call) -> Reply:
+    async def call(
+        self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+    ) -> Reply:
         self.begun += 1
         self.running += 1
         self.most = max(self.most, self.running)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from grundlag_bus import (
 )
 from grundlag_bus.schema.items import new_item
 from grundlag_bus.schema.manifest import ActionManifest, ProviderManifest, build_manifest
+from grundlag_bus.schema.progress import ProgressSink
 
 NOW = 1_000_000.0
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -40,7 +42,9 @@ class Told:
         self.calls: list[Call] = []
         self._response = response or Completed({"n": 1})
 
-    async def call(self, call: Call) -> Reply:
+    async def call(
+        self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+    ) -> Reply:
         self.calls.append(call)
         return Reply(call.call_id, self._response, "told")
 

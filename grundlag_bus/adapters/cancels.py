@@ -1,0 +1,53 @@
+"""Ask every worker to cancel a call: those that run now, and by a stream those that start within a day."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from grundlag_bus.errors import GrundlagError, UnroutableError
+from grundlag_bus.logs import get_logger
+from grundlag_bus.schema.control import Cancel
+from grundlag_bus.transport.base import Message
+
+if TYPE_CHECKING:
+    from grundlag_bus.transport.base import Transport
+
+SEND_WITHIN = 30.0
+"""Seconds that sending is tried for, while the broker is away."""
+CLOSE_WITHIN = 2.0
+"""Seconds that a bus which is closed waits for what it has yet to send."""
+
+_LOGGER = get_logger("grundlag_bus.adapters")
+
+
+class Cancels:
+    """Sends cancellations in the background."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def send(self, call_id: str) -> None:
+        """Begin to send; that it does not arrive is logged."""
+        sending = asyncio.get_running_loop().create_task(self._send(call_id))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def close(self) -> None:
+        """Wait a little for what is on its way."""
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=CLOSE_WITHIN)
+        for sending in list(self._sending):
+            sending.cancel()
+
+    async def _send(self, call_id: str) -> None:
+        now = self._transport.now()
+        message = Message(Cancel(call_id, now).encode(), "cancel", correlation_id=call_id)
+        route = self._transport.topology.control_route("cancel")
+        try:
+            await self._transport.publish(route, message, deadline=now + SEND_WITHIN)
+        except UnroutableError:
+            return  # no worker has ever been there to hear of it
+        except GrundlagError as error:
+            _LOGGER.warning("cancel_not_sent", call_id=call_id, reason=str(error))
