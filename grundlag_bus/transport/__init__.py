@@ -3,11 +3,12 @@
 `RabbitTransport` is in `grundlag_bus.transport.rabbitmq` and not imported here, since its client is slow to import.
 """
 
-from grundlag_bus.transport.base import Delivery, Message, Subscription, Transport
+from grundlag_bus.transport.base import Broker, Delivery, Message, Subscription, Transport, TransportState
 from grundlag_bus.transport.memory import MemoryBus, MemoryTransport, named_bus
 from grundlag_bus.transport.topology import Topology
 
 __all__ = [
+    "Broker",
     "Delivery",
     "MemoryBus",
     "MemoryTransport",
@@ -15,5 +16,6 @@ __all__ = [
     "Subscription",
     "Topology",
     "Transport",
+    "TransportState",
     "named_bus",
 ]

@@ -25,6 +25,37 @@ class Message:
     reply_to: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Who is at the other end, and what it can be relied on for.
+
+    honours_consumer_timeout: whether `subscribe(consumer_timeout=)` means anything to it.
+    counts_only_losses: whether `Delivery.lost` leaves out what was given back.
+    """
+
+    product: str
+    version: tuple[int, ...]
+    honours_consumer_timeout: bool
+    counts_only_losses: bool
+
+    def __str__(self) -> str:
+        return f"{self.product} {'.'.join(map(str, self.version))}"
+
+
+@dataclass(frozen=True, slots=True)
+class TransportState:
+    """How a transport is now.
+
+    blocked: whether the broker refuses publishes for want of memory or disk; it tells so at the first publish that it
+    holds back. consumers_wanted, consumers_actual: the subscriptions that take deliveries, and how many of them do.
+    """
+
+    connected: bool
+    blocked: bool
+    consumers_wanted: int
+    consumers_actual: int
+
+
 class Delivery(Protocol):
     """One message that was handed over and is not settled yet.
 
@@ -42,8 +73,8 @@ class Delivery(Protocol):
     def lost(self) -> int:
         """How often a consumer had this message and lost it, by its process, connection or channel.
 
-        By the broker's count, which begins anew when the message is published again. RabbitMQ 4.3 does not count what
-        was given back (`nack`, `Subscription.close`); 3.10 does.
+        By the broker's count, which begins anew when the message is published again. Where `counts_only_losses` is
+        False it holds what was given back (`nack`, `Subscription.close`) too.
         """
 
     def ack(self) -> None:
@@ -72,6 +103,14 @@ class Transport(Protocol):
     topology: Topology
     embedded: bool
     """Whether the bus lives and dies with this process."""
+
+    @property
+    def broker(self) -> Broker:
+        """Tell what the transport is connected to, or was last. Raises TransportClosedError before `open`."""
+
+    @property
+    def state(self) -> TransportState:
+        """Tell how it is now, from what is known here: cheap, and never waits."""
 
     def now(self) -> float:
         """Return Unix seconds by the transport's clock, which is the one that its deadlines are by."""

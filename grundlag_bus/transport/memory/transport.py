@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from typing import TYPE_CHECKING
 
+from grundlag_bus._version import __version__
 from grundlag_bus.errors import PublishExpiredError, TransportClosedError
+from grundlag_bus.transport.base import Broker, TransportState
 from grundlag_bus.transport.memory.bus import MemoryBus
 from grundlag_bus.transport.topology import Topology
 
@@ -17,6 +20,14 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.base import Delivery, Message
     from grundlag_bus.transport.memory.queue import Entry, MemoryQueue
     from grundlag_bus.transport.topology import Ladder, Queue, Route, Stream
+
+
+_BROKER = Broker(
+    "memory",
+    tuple(int(part) for part in re.findall(r"\d+", __version__)),
+    honours_consumer_timeout=True,
+    counts_only_losses=True,
+)
 
 
 class MemoryTransport:
@@ -38,6 +49,19 @@ class MemoryTransport:
         self._ladder: Ladder | None = None
         self._open = False
         self._closed = False
+
+    @property
+    def broker(self) -> Broker:
+        """See `Transport.broker`."""
+        if not self._open:
+            raise _closed()
+        return _BROKER
+
+    @property
+    def state(self) -> TransportState:
+        """See `Transport.state`."""
+        taking = sum(subscription.taking for subscription in self._subscriptions)
+        return TransportState(self._open, blocked=False, consumers_wanted=taking, consumers_actual=taking)
 
     def now(self) -> float:
         """See `Transport.now`."""
@@ -141,6 +165,10 @@ class _Subscription:
         self._siblings = siblings
         self._in_hand: dict[_Delivery, Entry] = {}
         queue.add(self)
+
+    @property
+    def taking(self) -> bool:
+        return self in self._queue.consumers
 
     def take(self, entry: Entry) -> None:
         delivery = _Delivery(self, entry)

@@ -6,6 +6,7 @@ Exchanges, queues and bindings are declared on aio-pika's channels. What is hot 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from contextlib import asynccontextmanager, suppress
@@ -20,10 +21,11 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 from yarl import URL
 
 from grundlag_bus.errors import BusUnreachableError
+from grundlag_bus.transport.base import Broker
 from grundlag_bus.transport.rabbitmq.wire import Taker, WireFactory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
     from aiormq.abc import AbstractChannel
 
@@ -75,6 +77,10 @@ class Connection:
             raise
         factory.wire.listen(heartbeat)
         return cls(pika, factory.wire)
+
+    @property
+    def broker(self) -> Broker:
+        return broker_of(self._pika.amqp.server_properties)
 
     @property
     def frame_max(self) -> int:
@@ -192,6 +198,18 @@ class _Pika(aio_pika.Connection):
         self.amqp.closing.add_done_callback(closed)
         self.transport = UnderlayConnection(connection=self.amqp, close_callback=closed)
         await self._on_connected()
+
+
+def broker_of(properties: Mapping[str, Any]) -> Broker:
+    """Read what the broker says of itself.
+
+    The consumer's time-out argument came with the quorum queues of 4.3, and with them the counts that leave nacks out;
+    a queue argument or a policy sets the time-out since 3.12.
+    """
+    version = tuple(int(part) for part in re.findall(r"\d+", str(properties.get("version", "")))[:3])
+    product = str(properties.get("product", "AMQP"))
+    modern = product == "RabbitMQ" and version >= (4, 3)
+    return Broker(product, version, honours_consumer_timeout=modern, counts_only_losses=modern)
 
 
 def is_passing(error: BaseException) -> bool:

@@ -47,11 +47,20 @@ class Publisher(Taker):
 
     byte_budget: bytes that may be written and not yet confirmed. A larger message goes when nothing else is pending.
     lost_channel: called when the broker closes the channel, so that somebody attaches another.
+    told: called with the reason when the broker takes no more publishes, and with None when it does again.
     """
 
-    def __init__(self, address: Address, *, byte_budget: int, lost_channel: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        byte_budget: int,
+        lost_channel: Callable[[], None],
+        told: Callable[[str | None], None],
+    ) -> None:
         self._address = address
         self._lost_channel = lost_channel
+        self._told = told
         self._budget = byte_budget
         self._loop = asyncio.get_running_loop()
         self._wire: Wire | None = None
@@ -120,6 +129,7 @@ class Publisher(Taker):
         self._methods.clear()
         self._trials.attach(wire, self._body_limit, open_channel)
         self._blocked = wire.blocked
+        self._told(wire.blocked)
         self._down = None
         self._consider()
 
@@ -138,6 +148,7 @@ class Publisher(Taker):
 
     def blocked(self, reason: str | None) -> None:
         self._blocked = reason
+        self._told(reason)
         self._consider()
 
     def writable(self) -> None:

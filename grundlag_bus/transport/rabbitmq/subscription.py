@@ -91,6 +91,16 @@ class RabbitSubscription:
         self._give_up()
         await asyncio.shield(self._keeper)
 
+    @property
+    def wanted(self) -> bool:
+        """Whether it is to have a consumer now."""
+        return not self._stopping
+
+    @property
+    def consuming(self) -> bool:
+        """Whether it has one, by what is known here."""
+        return self._consumer is not None and self._consumer.is_well()
+
     def _give_up(self) -> None:
         self._closing = True
         self._take_no_more()

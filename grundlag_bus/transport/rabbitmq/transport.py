@@ -12,8 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import TransportClosedError, UnroutableError
-from grundlag_bus.logs import get_logger
+from grundlag_bus.transport.base import TransportState
 from grundlag_bus.transport.rabbitmq.address import Address
+from grundlag_bus.transport.rabbitmq.condition import Condition
 from grundlag_bus.transport.rabbitmq.connection import Connection, patiently
 from grundlag_bus.transport.rabbitmq.declare import declare_topology
 from grundlag_bus.transport.rabbitmq.first_use import FirstUse
@@ -26,11 +27,10 @@ from grundlag_bus.transport.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grundlag_bus.transport.base import Delivery, Message, Subscription
+    from grundlag_bus.transport.base import Broker, Delivery, Message, Subscription
     from grundlag_bus.transport.rabbitmq.wire import Taker
     from grundlag_bus.transport.topology import Queue, Route, Stream
 
-_log = get_logger(__name__)
 HEARTBEAT = 4
 """Seconds. The broker sends one every half of it and drops us after two without any: so long may a loop be blocked."""
 BYTE_BUDGET = 16 * 1024 * 1024
@@ -74,11 +74,29 @@ class RabbitTransport:
         self._first_use: FirstUse | None = None
         self._subscriptions: set[RabbitSubscription] = set()
         self._reads: set[asyncio.Task[list[bytes]]] = set()
-        self._outage: float | None = None
-        self._down: set[Link] = set()
+        self._condition = Condition(self.address)
+        self._broker: Broker | None = None
 
     def __repr__(self) -> str:
         return f"RabbitTransport({str(self.address)!r}, namespace={self.topology.namespace!r})"
+
+    @property
+    def broker(self) -> Broker:
+        """See `Transport.broker`."""
+        if self._broker is None:
+            raise TransportClosedError(f"The transport to {self.address} is not open: its broker is not known.")
+        return self._broker
+
+    @property
+    def state(self) -> TransportState:
+        """See `Transport.state`."""
+        wanted = [subscription for subscription in self._subscriptions if subscription.wanted]
+        return TransportState(
+            connected=bool(self._links) and all(link.connection is not None for link in self._links),
+            blocked=self._condition.blocked,
+            consumers_wanted=len(wanted),
+            consumers_actual=sum(subscription.consuming for subscription in wanted),
+        )
 
     def now(self) -> float:
         """See `Transport.now`."""
@@ -130,7 +148,8 @@ class RabbitTransport:
             first_use.forget()  # the broker closes the channel of who publishes to an exchange that is gone
             publishing.renew()
 
-        publisher = Publisher(self.address, byte_budget=self._byte_budget, lost_channel=lost_channel)
+        told = self._condition.blocked_changed
+        publisher = Publisher(self.address, byte_budget=self._byte_budget, lost_channel=lost_channel, told=told)
         self._publisher, self._links, self._first_use = publisher, (publishing, consuming), first_use
         try:
             await publishing.open()
@@ -181,7 +200,7 @@ class RabbitTransport:
             heartbeat=self._heartbeat,
             connect_timeout=self._connect_timeout,
             set_up=set_up,
-            told=self._link_changed,
+            told=self._condition.link_changed,
         )
 
     async def _set_up_publishing(self, connection: Connection) -> None:
@@ -196,20 +215,8 @@ class RabbitTransport:
         publisher.attach(connection.wire, channel.number, connection.frame_max, open_channel)
 
     async def _set_up_consuming(self, connection: Connection) -> None:
+        self._broker = connection.broker
         await declare_topology(connection, self.topology)
-
-    def _link_changed(self, link: Link, reason: str | None) -> None:
-        """Say once that the broker is away, and once that it is back, for both connections together."""
-        if reason is not None:
-            self._down.add(link)
-            if self._outage is None:
-                self._outage = time.monotonic()
-                _log.warning("bus.connection_lost", address=str(self.address), reason=reason)
-            return
-        self._down.discard(link)
-        if not self._down and self._outage is not None:
-            lasted, self._outage = time.monotonic() - self._outage, None
-            _log.info("bus.connection_recovered", address=str(self.address), after_seconds=round(lasted, 3))
 
     # --- moving bytes -------------------------------------------------------------------------------------------------
 

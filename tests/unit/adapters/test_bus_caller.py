@@ -22,7 +22,7 @@ from grundlag_bus.errors import (
 )
 from grundlag_bus.schema.codec import MAX_BYTES
 from grundlag_bus.schema.envelope import decode_call, encode_reply, new_call_id
-from grundlag_bus.transport import Message
+from grundlag_bus.transport import Broker, Message, TransportState
 from grundlag_bus.transport.topology import Queue, Route, Topology
 from tests.support.eventually import eventually
 
@@ -64,6 +64,8 @@ class ToldTransport:
 
     topology = Topology()
     embedded = True
+    broker = Broker("told", (1,), honours_consumer_timeout=True, counts_only_losses=True)
+    state = TransportState(connected=True, blocked=False, consumers_wanted=0, consumers_actual=0)
 
     def __init__(self) -> None:
         self.published: list[Call] = []

@@ -36,10 +36,11 @@ class Bench:
 
     def __init__(self, *, byte_budget: int = 1_000_000) -> None:
         self.lost_channels = 0
+        self.told: list[str | None] = []
         self.opened = 0
         self.opening = asyncio.Event()
         self.opening.set()
-        self.publisher = Publisher(Address(), byte_budget=byte_budget, lost_channel=self._lost)
+        self.publisher = Publisher(Address(), byte_budget=byte_budget, lost_channel=self._lost, told=self.told.append)
         self.publisher._known.add(ROUTE)
         self.publishes: list[asyncio.Task[None]] = []
         self.attach()

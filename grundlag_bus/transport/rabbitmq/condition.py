@@ -1,0 +1,55 @@
+"""How a transport's connections are, and one log line for each change of that."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from grundlag_bus.logs import get_logger
+
+if TYPE_CHECKING:
+    from grundlag_bus.transport.rabbitmq.address import Address
+    from grundlag_bus.transport.rabbitmq.link import Link
+
+_log = get_logger(__name__)
+
+
+class Condition:
+    """What is wrong at the moment, of all connections together.
+
+    A broker that is short of memory or disk says so to a connection when that first publishes; a connection that is
+    lost meanwhile hears no more of it.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = str(address)
+        self._down: set[Link] = set()
+        self._outage: float | None = None
+        self._blocked: float | None = None
+
+    @property
+    def blocked(self) -> bool:
+        return self._blocked is not None
+
+    def link_changed(self, link: Link, reason: str | None) -> None:
+        """Hear that a link is down for this reason, or up again (None)."""
+        if reason is not None:
+            self._down.add(link)
+            self._blocked = None
+            if self._outage is None:
+                self._outage = time.monotonic()
+                _log.warning("bus.connection_lost", address=self._address, reason=reason)
+            return
+        self._down.discard(link)
+        if not self._down and self._outage is not None:
+            lasted, self._outage = time.monotonic() - self._outage, None
+            _log.info("bus.connection_recovered", address=self._address, after_seconds=round(lasted, 3))
+
+    def blocked_changed(self, reason: str | None) -> None:
+        """Hear that the broker takes no publishes for this reason, or takes them again (None)."""
+        if reason is not None and self._blocked is None:
+            self._blocked = time.monotonic()
+            _log.warning("bus.blocked", address=self._address, reason=reason)
+        elif reason is None and self._blocked is not None:
+            lasted, self._blocked = time.monotonic() - self._blocked, None
+            _log.info("bus.unblocked", address=self._address, after_seconds=round(lasted, 3))
