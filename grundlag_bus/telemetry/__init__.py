@@ -8,6 +8,7 @@ from grundlag_bus.telemetry.events import (
     EnvelopeRefused,
     Event,
     LoopBlocked,
+    LoopTurned,
     ReplyLate,
 )
 from grundlag_bus.telemetry.hook import Hook, ignore
@@ -22,6 +23,7 @@ __all__ = [
     "Event",
     "Hook",
     "LoopBlocked",
+    "LoopTurned",
     "ReplyLate",
     "Report",
     "ignore",

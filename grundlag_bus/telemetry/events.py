@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class CallStarted:
     """A worker starts a call.
 
-    queued: since it was sent, or was due where it was delayed; lost: earlier starts that ended without a word.
+    queued: since it was sent; None where it waited for other reasons too: after a pause, or handed out before. lost:
+    earlier starts that ended without a word.
     """
 
     provider_id: str
@@ -18,7 +19,7 @@ class CallStarted:
     call_id: str
     generation: int
     attempt: int
-    queued: float
+    queued: float | None
     redelivered: bool
     lost: int
 
@@ -80,6 +81,13 @@ class ReplyLate:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopTurned:
+    """The event loop turned, as it does a few times a second when nothing happens. lag: how late it was."""
+
+    lag: float
+
+
+@dataclass(frozen=True, slots=True)
 class LoopBlocked:
     """Something kept the event loop from turning. culprit: the action, or the place in the code, that did."""
 
@@ -87,4 +95,4 @@ class LoopBlocked:
     culprit: str
 
 
-Event = CallStarted | CallEnded | CallSentOn | CallBuried | EnvelopeRefused | ReplyLate | LoopBlocked
+Event = CallStarted | CallEnded | CallSentOn | CallBuried | EnvelopeRefused | ReplyLate | LoopTurned | LoopBlocked
