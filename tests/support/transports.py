@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from grundlag_bus.transport import Delivery, MemoryTransport, Message, Transport
+from grundlag_bus.transport import Administration, Delivery, MemoryAdministration, MemoryTransport, Message, Transport
 from tests.support.eventually import eventually
 
 
@@ -75,6 +75,15 @@ async def send(transport: Transport, *bodies: bytes, provider_id: str = "calenda
         await transport.publish(
             transport.topology.call_route(provider_id, "main"), Message(body, "call"), deadline=in_time()
         )
+
+
+async def administration_of(transport: Transport) -> Administration:
+    """Open an operator's hands on the bus that this transport is on."""
+    if isinstance(transport, MemoryTransport):
+        return MemoryAdministration(transport._bus)
+    from grundlag_bus.transport.rabbitmq import RabbitAdministration  # noqa: PLC0415  slow, and not for memory
+
+    return await RabbitAdministration.open(getattr(transport, "address"))  # noqa: B009  as below
 
 
 async def reconnect(transport: Transport) -> None:

@@ -4,7 +4,8 @@ For one event loop (not thread-safe). Accepting is confirming: `publish` returns
 message is in its queues even if it was cancelled meanwhile. Nothing here survives the process.
 """
 
+from grundlag_bus.transport.memory.administration import MemoryAdministration
 from grundlag_bus.transport.memory.bus import MemoryBus, named_bus
 from grundlag_bus.transport.memory.transport import MemoryTransport
 
-__all__ = ["MemoryBus", "MemoryTransport", "named_bus"]
+__all__ = ["MemoryAdministration", "MemoryBus", "MemoryTransport", "named_bus"]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
 
 from grundlag_bus.errors import PublishRefusedError, TopologyMismatchError, TransportError, UnroutableError
+from grundlag_bus.schema.dead_letter import Death
 from grundlag_bus.transport.memory.exchange import Binder
 from grundlag_bus.transport.memory.queue import NEVER, Entry, MemoryQueue
 from grundlag_bus.transport.memory.stream import MemoryStream
@@ -127,20 +128,21 @@ class MemoryBus:
         if refused is not None:
             raise PublishRefusedError(f"The queue {refused.name} is full ({refused.max_length}): publish later.")
 
-    def dead_letter(self, queue: MemoryQueue, entry: Entry, *, at: float | None = None) -> None:
+    def dead_letter(self, queue: MemoryQueue, entry: Entry, reason: str, *, at: float | None = None) -> None:
         """Move the message to where its queue's dead letters go; without such an exchange or queue it is gone.
 
-        at: when that was, if not now.
+        reason: in RabbitMQ's words; at: when that was, if not now.
         """
         if queue.dead_letter_exchange is not None:
+            death = Death(reason, queue.name, self.clock() if at is None else at)
             for target in self._targets(queue.dead_letter_exchange, entry.routing_key):
-                self._put(target, Entry(entry.message, entry.routing_key), at=at)
+                self._put(target, Entry(entry.message, entry.routing_key, death), at=at)
 
     def lose(self, queue: MemoryQueue, entry: Entry) -> None:
         """Take back a delivery whose consumer is gone, or dead-letter it if that happened too often."""
         entry.lost += 1
         if queue.limit is not None and entry.lost > queue.limit:
-            self.dead_letter(queue, entry)
+            self.dead_letter(queue, entry, "delivery_limit")
         else:
             self.put_back(queue, entry)
 
@@ -149,12 +151,34 @@ class MemoryBus:
         if queue.ttl is not None:
             self._set_alarm()
 
+    def find(self, queue: str) -> MemoryQueue | None:
+        """Return the queue of this name, if there is one."""
+        there = self._queues.get(queue)
+        return None if there is None or self._is_gone(there) else there
+
+    def entries(self, stream: str) -> list[bytes] | None:
+        """Return what the stream of this name holds, if there is one."""
+        there = self._streams.get(stream)
+        return None if there is None else there.read()
+
+    def delete(self, name: str) -> None:
+        """Delete the queue or stream of this name; its consumers get nothing more."""
+        there = self._streams.pop(name, None) or self._queues.get(name)
+        if there is not None:
+            self._delete(there)
+
+    def delete_exchange(self, name: str) -> None:
+        there = self._exchanges.pop(name, None)
+        for binder in self._exchanges.values():
+            if there is not None:
+                binder.exchanges.unbind(there)
+
     def tick(self) -> None:
         """Dead-letter what is due by the clock, in the order in which it became due."""
         now = self.clock()
         while (queue := min(self._timed, key=_due, default=None)) is not None and queue.due <= now:
             entry = queue.take_expired()
-            self.dead_letter(queue, entry, at=entry.due)
+            self.dead_letter(queue, entry, "expired", at=entry.due)
         self._set_alarm()
 
     def _put(self, queue: MemoryQueue | MemoryStream, entry: Entry, *, at: float | None = None) -> None:
@@ -179,8 +203,8 @@ class MemoryBus:
         if not exchange:
             if routing_key in self._streams:
                 return [self._streams[routing_key]]
-            queue = self._queues.get(routing_key)
-            return [] if queue is None or self._is_gone(queue) else [queue]
+            queue = self.find(routing_key)
+            return [] if queue is None else [queue]
         binder = self._exchanges.get(exchange)
         if binder is None:
             return []
@@ -207,8 +231,8 @@ class MemoryBus:
         self._delete(queue)
         return True
 
-    def _delete(self, queue: MemoryQueue) -> None:
-        del self._queues[queue.name]
+    def _delete(self, queue: MemoryQueue | MemoryStream) -> None:
+        self._queues.pop(queue.name, None)
         if queue in self._timed:
             self._timed.remove(queue)
         for binder in self._exchanges.values():

@@ -18,6 +18,7 @@ from grundlag_bus.errors import ConfigurationError
 if TYPE_CHECKING:
     import asyncio
 
+    from grundlag_bus.schema.dead_letter import Death
     from grundlag_bus.transport.base import Message
     from grundlag_bus.transport.topology import Queue
 
@@ -51,10 +52,11 @@ class Consumer(Protocol):
 class Entry:
     """One message in one queue."""
 
-    __slots__ = ("due", "lost", "message", "redelivered", "routing_key")
+    __slots__ = ("death", "due", "lost", "message", "redelivered", "routing_key")
 
-    def __init__(self, message: Message, routing_key: str) -> None:
+    def __init__(self, message: Message, routing_key: str, death: Death | None = None) -> None:
         self.message = message
+        self.death = death
         self.routing_key = routing_key
         self.redelivered = False
         self.lost = 0
@@ -119,6 +121,11 @@ class MemoryQueue:
         returned, ready = self._returned, self._ready
         first = returned if returned and (not ready or returned[0].due <= ready[0].due) else ready
         return first.popleft()
+
+    def pop(self) -> Entry | None:
+        """Remove what would be handed out next."""
+        waiting = self._returned or self._ready
+        return waiting.popleft() if waiting else None
 
     def put(self, entry: Entry) -> None:
         self._ready.append(entry)

@@ -192,7 +192,7 @@ class _Subscription:
     def refuse(self, delivery: _Delivery) -> None:
         entry = self.settle(delivery)
         if entry is not None:
-            self._bus.dead_letter(self._queue, entry)
+            self._bus.dead_letter(self._queue, entry, "rejected")
 
     async def stop(self) -> None:
         self._queue.remove(self, self._bus.clock())

@@ -14,6 +14,7 @@ from aiormq.exceptions import (
 )
 
 from grundlag_bus.errors import BusUnreachableError, TopologyMismatchError
+from grundlag_bus.transport.administration import Counts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
@@ -92,15 +93,23 @@ async def bind_stream(connection: Connection, stream: Stream) -> None:
 async def exists(connection: Connection, name: str) -> bool:
     """Ask whether there is a queue or stream of this name. Raises BusUnreachableError."""
     try:
-        async with _asked(connection, "queue", name) as channel:
-            await connection.ask(channel.declare_queue(name, passive=True))
+        return await counted(connection, name) is not None
     except BusUnreachableError as error:
-        if isinstance(error.__cause__, ChannelNotFoundEntity):
-            return False
         if isinstance(error.__cause__, ChannelAccessRefused):
             return True  # who may not ask may not declare either
         raise
-    return True
+
+
+async def counted(connection: Connection, name: str) -> Counts | None:
+    """Count what waits in a queue or stream; None where there is none of this name. Raises BusUnreachableError."""
+    try:
+        async with _asked(connection, "queue", name) as channel:
+            declared = (await connection.ask(channel.declare_queue(name, passive=True))).declaration_result
+    except BusUnreachableError as error:
+        if isinstance(error.__cause__, ChannelNotFoundEntity):
+            return None
+        raise
+    return Counts(declared.message_count or 0, declared.consumer_count or 0)
 
 
 @asynccontextmanager
