@@ -90,6 +90,19 @@ class Delivery(Protocol):
 class Subscription(Protocol):
     """A consumer of one queue, kept alive over reconnects until it is stopped."""
 
+    async def pause(self) -> None:
+        """Take no more deliveries for now. Those in hand can still be settled.
+
+        What the broker has sent and was not handed over yet is given back. Returns when nothing more comes, or when
+        `resume` was called meanwhile. Idempotent; of a stopped subscription it changes nothing.
+        """
+
+    def resume(self) -> None:
+        """Take deliveries again after `pause`, as soon as that can be, and with no more in hand than `prefetch`.
+
+        Idempotent; of a stopped subscription it changes nothing.
+        """
+
     async def stop(self) -> None:
         """Take no more deliveries. Those in hand can still be settled. Idempotent."""
 

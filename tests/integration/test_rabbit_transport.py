@@ -578,7 +578,7 @@ async def test_what_arrives_while_a_consumer_s_channel_closes_reaches_nobody() -
     wire = Wire(asyncio.get_running_loop())
     socket = Socket(wire)
     inbox = Inbox()
-    consumer = Consumer(Connection(Any, wire), inbox, asyncio.Event())  # type: ignore[arg-type]
+    consumer = Consumer(Connection(Any, wire), inbox, asyncio.Event(), 1)  # type: ignore[arg-type]
     consumer.delivered(1, Message(b"x", "call"), redelivered=False, lost=0)
     assert (len(inbox), socket.written) == (0, b"")
     consumer.live = True
@@ -619,7 +619,7 @@ async def test_what_a_cancelled_consumer_left_in_hand_can_still_be_settled(amqp_
         subscription = next(iter(transport._subscriptions))
         consumer = subscription._consumer
         assert consumer is not None
-        first_tag = consumer.tag
+        (first_tag,) = consumer.tags
         await send(transport, b"1", b"2")
         await inbox.holds(1)
         # What the broker does then, as far as this side sees: a cancel frame for the consumer, on a live channel.
@@ -630,7 +630,57 @@ async def test_what_a_cancelled_consumer_left_in_hand_can_still_be_settled(amqp_
         await eventually(lambda: len(inbox) == 2)
         assert inbox.bodies == [b"1", b"2"]
         assert subscription._consumer is consumer
-        assert consumer.tag != first_tag
+        assert first_tag not in consumer.tags
+
+
+async def test_after_a_pause_too_a_consumer_that_the_broker_cancels_is_replaced(
+    amqp_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grundlag_bus.transport.rabbitmq.subscription._WATCH", 0.05)
+    inbox = Inbox()
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        subscription = await transport.subscribe(calls(transport), inbox, prefetch=3)
+        consumer = next(iter(transport._subscriptions))._consumer
+        assert consumer is not None
+        await send(transport, *(b"%d" % number for number in range(9)))
+        await inbox.holds(3)
+        await subscription.pause()
+        inbox.deliveries[0].ack()
+        subscription.resume()
+        await inbox.holds(4)
+        inbox.deliveries[1].ack()
+        await inbox.holds(5)
+        assert len(consumer.tags) == 2
+        assert consumer.channel is not None
+        await consumer.connection.ask(consumer.channel.basic_cancel(consumer.tags[0]))
+        consumer.cancelled()  # and what is in hand may be handed out again: all three places are free
+        await inbox.holds(8)
+        assert len(consumer.tags) == 1
+        for delivery in inbox.deliveries:
+            delivery.ack()
+        await inbox.holds(9)
+
+
+async def test_a_pause_that_the_broker_does_not_answer_gives_back_what_is_in_hand(
+    proxy: Proxy, amqp_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grundlag_bus.transport.rabbitmq.connection.ANSWER_TIMEOUT", 0.3)
+    inbox, other = Inbox(), Inbox(ack=True)
+    async with (
+        opened(RabbitTransport(proxy.url, namespace=namespace)) as transport,
+        opened(RabbitTransport(amqp_url, namespace=namespace)) as peer,
+    ):
+        subscription = await transport.subscribe(calls(transport), inbox, prefetch=3)
+        await send(transport, b"1")
+        await inbox.holds(1)
+        proxy.freeze()
+        await subscription.pause()
+        proxy.thaw()
+        await peer.subscribe(calls(peer), other, prefetch=3)
+        assert await other.holds(1) == [b"1"]
+        inbox.deliveries[0].ack()
+        await send(peer, b"2")
+        assert await other.holds(2) == [b"1", b"2"]
 
 
 async def test_a_channel_that_the_broker_closes_is_replaced(amqp_url: str, namespace: str) -> None:
@@ -655,7 +705,7 @@ async def test_the_watch_finds_a_consumer_that_vanished_unnoticed(
         consumer = next(iter(transport._subscriptions))._consumer
         assert consumer is not None
         assert consumer.channel is not None
-        await consumer.connection.ask(consumer.channel.basic_cancel(consumer.tag))
+        await consumer.connection.ask(consumer.channel.basic_cancel(*consumer.tags))
         await send(transport, b"x")
         await eventually(lambda: inbox.bodies == [b"x"])
 

@@ -164,6 +164,7 @@ class _Subscription:
         self._prefetch = prefetch or sys.maxsize
         self._siblings = siblings
         self._in_hand: dict[_Delivery, Entry] = {}
+        self._stopped = False
         queue.add(self)
 
     @property
@@ -194,8 +195,18 @@ class _Subscription:
         if entry is not None:
             self._bus.dead_letter(self._queue, entry, "rejected")
 
-    async def stop(self) -> None:
+    async def pause(self) -> None:
         self._queue.remove(self, self._bus.clock())
+
+    def resume(self) -> None:
+        if not self._stopped and self not in self._queue.consumers:
+            self._queue.consumers.add(self)
+            if len(self._in_hand) < self._prefetch:
+                self._queue.free(self)
+
+    async def stop(self) -> None:
+        self._stopped = True
+        await self.pause()
 
     async def close(self) -> None:
         await self.stop()

@@ -25,16 +25,21 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.rabbitmq.connection import Connection
 
 _log = get_logger(__name__)
+_MOST_PREFETCH = 65_535
+_WITHOUT_BOUND = 2**40
 
 
 class RabbitDelivery:
     """See `Delivery`."""
 
-    __slots__ = ("_consumer", "_tag", "lost", "message", "redelivered")
+    __slots__ = ("_consumer", "_era", "_tag", "lost", "message", "redelivered")
 
-    def __init__(self, consumer: Consumer, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
+    def __init__(  # noqa: PLR0913  what came, and where
+        self, consumer: Consumer, tag: int, message: Message, *, redelivered: bool, lost: int, era: int
+    ) -> None:
         self._consumer: Consumer | None = consumer
         self._tag = tag
+        self._era = era
         self.message = message
         self.redelivered = redelivered
         self.lost = lost
@@ -42,57 +47,93 @@ class RabbitDelivery:
     def ack(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None and consumer.live:
-            consumer.wire.send(frames.ack(consumer.number, self._tag))
+            consumer.settle(frames.ack(consumer.number, self._tag), self._era)
 
     def nack(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None and consumer.live:
-            consumer.wire.send(frames.nack(consumer.number, self._tag))
+            consumer.settle(frames.nack(consumer.number, self._tag), self._era)
 
     def reject(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None and consumer.live:
-            consumer.wire.send(frames.reject(consumer.number, self._tag))
+            consumer.settle(frames.reject(consumer.number, self._tag), self._era)
 
 
 class Consumer(Taker):
     """The channel of a subscription on one connection.
 
-    live: whether settling on it means anything. consuming: whether the broker has a consumer for it.
+    live: whether settling on it means anything. consuming: whether it takes deliveries, as soon as there is room.
+    gives_back: whether what arrives is not wanted. tags: of its consumers, oldest first.
+
+    The broker counts what is in hand for each consumer tag, and forgets that of a tag that was cancelled. So that no
+    more than `prefetch` is in hand after a pause either, a fresh tag gets only the room that is left, and another one
+    what becomes free when older deliveries are settled. An era is the time between two cancels. Where the broker
+    itself cancelled, what was in hand counts no more: it has taken back what took too long.
     """
 
-    def __init__(self, connection: Connection, receive: Callable[[Delivery], None], changed: asyncio.Event) -> None:
+    def __init__(
+        self, connection: Connection, receive: Callable[[Delivery], None], changed: asyncio.Event, prefetch: int
+    ) -> None:
         self.connection = connection
         self.wire = connection.wire
         self.channel: AbstractChannel | None = None
         self.number = 0
         self.live = False
         self.consuming = False
-        self.stopping = False
-        self.tag = ""
+        self.gives_back = False
         self._receive = receive
         self._changed = changed
+        self._prefetch = self._room = prefetch or _WITHOUT_BOUND
+        self._in_hand = 0
+        self._era = self._counted_from = 0
+        self.tags: list[str] = []
 
-    async def open(self, prefetch: int) -> AbstractChannel:
+    async def open(self) -> None:
         channel = await self.connection.channel(self)
         self.channel, self.number, self.live = channel, channel.number, True
-        await self.connection.ask(channel.basic_qos(prefetch_count=prefetch))
-        return channel
 
     async def consume(self, queue: str) -> None:
-        assert self.channel is not None  # noqa: S101  opened before
-        self.tag = uuid.uuid4().hex
+        """Take deliveries for all the room that there is, which is all of it when a consumer vanished."""
+        channel = self.channel
+        assert channel is not None  # noqa: S101  opened before
+        if self.tags and not self.is_well():
+            await self._begin_anew(channel)
         self.consuming = True
+        room = self._room
+        if room <= 0:
+            return
+        tag = uuid.uuid4().hex
+        self._room = 0
+        self.tags.append(tag)
+        await self.connection.ask(channel.basic_qos(prefetch_count=room if room <= _MOST_PREFETCH else 0))
         try:
-            await self.connection.ask(self.channel.basic_consume(queue, _never, consumer_tag=self.tag))
+            await self.connection.ask(channel.basic_consume(queue, _never, consumer_tag=tag))
         except AMQPChannelError as error:
             raise refused("queue", queue, error) from error
 
+    async def _begin_anew(self, channel: AbstractChannel) -> None:
+        tags, self.tags = self.tags, []
+        for tag in tags if len(tags) > 1 else ():  # the broker cancelled one of them
+            await self.connection.ask(channel.basic_cancel(tag))
+        self._era += 1
+        self._counted_from = self._era
+        self._in_hand, self._room = 0, self._prefetch
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more can be taken than the broker was told."""
+        return self._room > 0
+
     async def cancel(self) -> None:
-        """End the consumer. What is delivered until the broker has done so is given back."""
-        if self.channel is not None and self.live and self.consuming:
+        """End the consumer. What is delivered until the broker has done so is given back, if it is not wanted."""
+        if self.channel is not None and self.live and self.tags:
             self.consuming = False
-            await self.connection.ask(self.channel.basic_cancel(self.tag))
+            while self.tags:
+                await self.connection.ask(self.channel.basic_cancel(self.tags.pop()))
+            self._era += 1
+            self._room = self._prefetch - self._in_hand
+        self.consuming = False
 
     async def close(self) -> None:
         """Give back what is not settled, by a nack, which unlike closing counts against no message; then close."""
@@ -106,16 +147,32 @@ class Consumer(Taker):
     def is_well(self) -> bool:
         """Whether the consumer is there, by aiormq's own books."""
         channel: Any = self.channel
-        return self.live and self.consuming and not channel.is_closed and self.tag in channel.consumers
+        return (
+            self.live
+            and self.consuming
+            and not channel.is_closed
+            and all(tag in channel.consumers for tag in self.tags)
+        )
+
+    def settle(self, frame: bytes, era: int) -> None:
+        """Tell the broker what became of a delivery of an era."""
+        self.wire.send(frame)
+        if era >= self._counted_from:
+            self._in_hand -= 1
+            if era != self._era:
+                self._room += 1
+                if not self.tags:
+                    self._changed.set()
 
     def delivered(self, tag: int, message: Message, *, redelivered: bool, lost: int) -> None:
         if not self.live:  # the channel is about to close, and with it the message goes back
             return
-        if self.stopping:
+        if self.gives_back:
             self.wire.send(frames.nack(self.number, tag))
             return
+        self._in_hand += 1
         try:
-            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered, lost=lost))
+            self._receive(RabbitDelivery(self, tag, message, redelivered=redelivered, lost=lost, era=self._era))
         except Exception:  # noqa: BLE001  it must not raise, and if it does the other channels go on
             _log.exception("bus.receive_failed")
 

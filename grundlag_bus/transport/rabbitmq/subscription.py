@@ -4,7 +4,9 @@
     attached -> connection lost, channel closed   -> detached, and every delivery in hand is void
              -> consumer cancelled by the broker  -> consume again with a fresh tag on the same channel: what is in
                                                      hand there can still be settled
-    stop     -> cancel the consumer; what the broker had sent before is given back
+    pause    -> cancel the consumer; what the broker had sent before is given back. Attached again after resume, or
+                not attached again before it, whatever becomes of the connection
+    stop     -> as pause, for good
     close    -> stop, give back what is not settled, close the channel
 
 An attempt that fails halfway is made again as a whole, which does no harm. A queue that was found missing counts as
@@ -59,8 +61,10 @@ class RabbitSubscription:
         self._was_gone = False
         self._complaint = ""
         self._changed = asyncio.Event()
+        self._paused = False
         self._stopping = False
         self._closing = False
+        self._quiet = asyncio.Event()
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = loop.create_future()
         self._stopped: asyncio.Future[None] = loop.create_future()
@@ -81,6 +85,22 @@ class RabbitSubscription:
             self._give_up()
             raise
 
+    async def pause(self) -> None:
+        """See `Subscription.pause`."""
+        if self._stopping:
+            await self.stop()
+            return
+        self._paused = True
+        self._quiet.clear()
+        self._want_otherwise()
+        await self._quiet.wait()
+
+    def resume(self) -> None:
+        """See `Subscription.resume`."""
+        self._paused = False
+        self._quiet.set()
+        self._want_otherwise()
+
     async def stop(self) -> None:
         """See `Subscription.stop`."""
         self._take_no_more()
@@ -94,7 +114,7 @@ class RabbitSubscription:
     @property
     def wanted(self) -> bool:
         """Whether it is to have a consumer now."""
-        return not self._stopping
+        return not (self._stopping or self._paused)
 
     @property
     def consuming(self) -> bool:
@@ -107,8 +127,11 @@ class RabbitSubscription:
 
     def _take_no_more(self) -> None:
         self._stopping = True
+        self._want_otherwise()
+
+    def _want_otherwise(self) -> None:
         if self._consumer is not None:
-            self._consumer.stopping = True
+            self._consumer.gives_back = not self.wanted
         self._changed.set()
 
     def when_closed(self, then: Callable[[RabbitSubscription], None]) -> None:
@@ -122,7 +145,7 @@ class RabbitSubscription:
             while not self._closing:
                 self._changed.clear()
                 try:
-                    if self._stopping:
+                    if not self.wanted:
                         await self._cancel()
                     elif not await self._attach():
                         continue
@@ -153,6 +176,8 @@ class RabbitSubscription:
         """Do what is missing. Returns False if something changed before anything could be done."""
         consumer = self._consumer
         if consumer is not None and consumer.is_well():
+            if consumer.has_room:
+                await self._consume(consumer)
             return True
         connection = self._link.connection
         if connection is None:
@@ -161,16 +186,9 @@ class RabbitSubscription:
         if self._attached_once:
             self._was_gone = self._was_gone or not await exists(connection, self._queue.name)
         if consumer is None or not consumer.live or consumer.connection is not connection:
-            consumer = self._consumer = Consumer(connection, self._receive, self._changed)
-            consumer.stopping = self._stopping
-        try:
-            if consumer.channel is None:
-                await consumer.open(self._prefetch)
-            await self._have_queue(connection)
-            await consumer.consume(self._queue.name)
-        except Exception:
-            await consumer.close()
-            raise
+            consumer = self._consumer = Consumer(connection, self._receive, self._changed, self._prefetch)
+            consumer.gives_back = not self.wanted
+        await self._consume(consumer)
         self._attached_once = True
         self._complaint = ""
         if not self._started.done():
@@ -181,6 +199,17 @@ class RabbitSubscription:
             if self._renewed is not None:
                 self._renewed()
         return True
+
+    async def _consume(self, consumer: Consumer) -> None:
+        try:
+            if consumer.channel is None:
+                await consumer.open()
+            if not consumer.is_well():
+                await self._have_queue(consumer.connection)
+            await consumer.consume(self._queue.name)
+        except Exception:
+            await consumer.close()
+            raise
 
     async def _have_queue(self, connection: Connection) -> None:
         if self._was_gone or not self._attached_once:
@@ -194,8 +223,10 @@ class RabbitSubscription:
             try:
                 await consumer.cancel()
             except (AMQPError, ConnectionError):
-                consumer.live = False  # the connection or the channel is gone, and with it the consumer
-        if not self._stopped.done():
+                # The connection or the channel is gone, and with it the consumer, or else nothing is answered on it.
+                await consumer.close()
+        self._quiet.set()
+        if self._stopping and not self._stopped.done():
             self._stopped.set_result(None)
 
     async def _end(self) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from grundlag_bus.errors import TransportClosedError
 from grundlag_bus.transport import Transport, TransportState
+from tests.support.eventually import eventually
 from tests.support.transports import Inbox, OneBus, reconnect
 
 
@@ -32,6 +33,10 @@ async def test_subscriptions_count_until_they_are_stopped_or_closed(transport: T
     assert transport.state == state(wanted=2)
     await first.stop()
     assert transport.state == state(wanted=1)
+    await second.pause()
+    assert transport.state == state()
+    second.resume()
+    await eventually(lambda: transport.state == state(wanted=1))
     await first.close()
     await second.close()
     assert transport.state == state()

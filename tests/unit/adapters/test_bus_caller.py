@@ -52,6 +52,12 @@ class Stuck(asyncio.Event):
 class ToldSubscription:
     closed = False
 
+    async def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
     async def stop(self) -> None:
         pass
 
