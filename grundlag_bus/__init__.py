@@ -13,8 +13,8 @@ from grundlag_bus._version import __version__
 _PLACES = {
     "adapters": "Bus BusCaller connect",
     "errors": (
-        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError "
-        "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallError CallIdReusedError "
+        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerInvalidError "
+        "AttemptsExhaustedError BusUnreachableError CallCancelledError CallError CallIdReusedError "
         "ConfigurationError DatabaseError DeadlineExceededError Defer ForbiddenError GrundlagError InternalError "
         "InterruptExpiredError Issue NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError "
         "PayloadTooLargeError ProviderUnavailableError ServiceMissingError StateInvalidError "
@@ -35,6 +35,7 @@ _PLACES = {
     "schema.items": "Item",
     "schema.manifest": "Manifest",
     "schema.names": "allocate_action_names",
+    "schema.progress": "Progress",
     "tools": (
         "Caller ItemStore Outcome Tool ToolContext ToolItems ToolResumption define_tool gather_outcomes to_tools"
     ),

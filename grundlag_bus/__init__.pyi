@@ -11,6 +11,7 @@ from grundlag_bus.errors import ActionUnknownError as ActionUnknownError
 from grundlag_bus.errors import AnswerInvalidError as AnswerInvalidError
 from grundlag_bus.errors import AttemptsExhaustedError as AttemptsExhaustedError
 from grundlag_bus.errors import BusUnreachableError as BusUnreachableError
+from grundlag_bus.errors import CallCancelledError as CallCancelledError
 from grundlag_bus.errors import CallError as CallError
 from grundlag_bus.errors import CallIdReusedError as CallIdReusedError
 from grundlag_bus.errors import ConfigurationError as ConfigurationError
@@ -62,6 +63,7 @@ from grundlag_bus.schema.envelope import Resumption as Resumption
 from grundlag_bus.schema.items import Item as Item
 from grundlag_bus.schema.manifest import Manifest as Manifest
 from grundlag_bus.schema.names import allocate_action_names as allocate_action_names
+from grundlag_bus.schema.progress import Progress as Progress
 from grundlag_bus.tools import Caller as Caller
 from grundlag_bus.tools import ItemStore as ItemStore
 from grundlag_bus.tools import Outcome as Outcome

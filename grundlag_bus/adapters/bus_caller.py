@@ -98,6 +98,8 @@ class BusCaller:
         """See `Caller.call`. Raises TransportClosedError while the bus is not open."""
         if self._subscription is None:
             raise TransportClosedError("The bus is not open: call tools inside `async with connect(...) as bus`.")
+        if cancel is not None and cancel.is_set():
+            return ended_here(call, cancelled(call, published=False))
         if on_progress is not None:
             call = replace(call, watched=True)
         body = encode_call(call)
@@ -115,7 +117,7 @@ class BusCaller:
             await self._first_publish(waiting)
             return await waiting.reply
         except asyncio.CancelledError:
-            if waiting.published is not False and not waiting.reply.done():
+            if waiting.published is not False and not waiting.has_ended:
                 self._cancels.send(call.call_id)
             raise
         finally:
@@ -266,6 +268,11 @@ class _Waiting:
         self.published: bool | None = False
         self.publishing: asyncio.Task[object] | None = None
         self.stopped = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the reply is here: that its future is cancelled means that nobody awaits it."""
+        return self.reply.done() and not self.reply.cancelled()
 
     def was_written(self) -> None:
         if self.published is False:

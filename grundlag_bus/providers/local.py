@@ -102,7 +102,9 @@ class LocalCaller:
     ) -> Reply:
         """See `Caller.call`. Runs the call as often as its action allows. Raises TransportClosedError after `close`."""
         oversight = Oversight(on_progress)
-        if cancel is None:
+        if cancel is not None and cancel.is_set():
+            oversight.cancel()
+        if cancel is None or cancel.is_set():
             return await self._to_its_end(call, oversight)
         running = asyncio.get_running_loop().create_task(self._to_its_end(call, oversight))
         asked = asyncio.get_running_loop().create_task(cancel.wait())

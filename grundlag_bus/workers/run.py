@@ -16,11 +16,23 @@ if TYPE_CHECKING:
 class Run:
     """One call on its way through a worker.
 
-    stopping: whether the worker cancelled it, which no action can do by itself; size: bytes of its envelope; later:
-    newer generations that came before this one was settled.
+    oversight: of its action, while that runs; over: whether it has its outcome; stopping: whether the worker cancelled
+    it, which no action can do by itself; size: bytes of its envelope; later: newer generations that came before this
+    one was settled.
     """
 
-    __slots__ = ("_deliveries", "_mailboxes", "_muted", "call", "later", "oversight", "serving", "size", "stopping")
+    __slots__ = (
+        "_deliveries",
+        "_mailboxes",
+        "_muted",
+        "call",
+        "later",
+        "over",
+        "oversight",
+        "serving",
+        "size",
+        "stopping",
+    )
 
     serving: asyncio.Task[None]
 
@@ -29,6 +41,7 @@ class Run:
         self.size = len(delivery.message.body)
         self.oversight = Oversight()
         self.later: list[tuple[Call, Delivery]] = []
+        self.over = False
         self.stopping = False
         self._muted = False
         self._deliveries: list[Delivery] = []
@@ -42,6 +55,11 @@ class Run:
         self._deliveries.append(delivery)
         if delivery.message.reply_to is not None:
             self._mailboxes[delivery.message.reply_to] = None
+
+    @property
+    def mailboxes(self) -> tuple[str, ...]:
+        """Who waits for a reply that is not published yet."""
+        return tuple(self._mailboxes)
 
     @property
     def has_mailbox(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -45,6 +46,10 @@ class Share:
     def concurrency(self) -> int:
         """How many calls run at once in all."""
         return sum(place.concurrency for place in self.places)
+
+    def limit_of(self, lane_id: str) -> float:
+        """Return the seconds that an action of a lane may run."""
+        return next((place.lane.limit for place in self.places if place.lane_id == lane_id), math.inf)
 
     def check_broker(self, *, honours_consumer_timeout: bool) -> None:
         """Raise ConfigurationError when the broker would take deliveries back before their actions may end."""

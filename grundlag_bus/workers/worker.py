@@ -7,6 +7,7 @@ Rules:
 - A delivery is acked when its reply is confirmed, or when nobody can be replied to.
 - A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
   it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
+- A cancelled call is not started, and stopped where it runs; its reply tells when it has stopped, or that it does not.
 - The next generation of a call that is still being settled here waits until that is done.
 - What is not finished when the worker stops is given back unsettled, without a reply.
 """
@@ -23,17 +24,21 @@ from typing import TYPE_CHECKING
 from grundlag_bus.errors import ConfigurationError, EnvelopeError, GrundlagError, TransportClosedError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
-from grundlag_bus.providers.local import LocalCaller
+from grundlag_bus.providers.local import CANCEL_GRACE, LocalCaller
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply, new_call_id
+from grundlag_bus.tools.endings import cancelled, outcome_unknown
 from grundlag_bus.workers.announce import announce
+from grundlag_bus.workers.control import Control
 from grundlag_bus.workers.intake import Intake
 from grundlag_bus.workers.outbox import Outbox
+from grundlag_bus.workers.reports import Reports
 from grundlag_bus.workers.run import Run
 from grundlag_bus.workers.share import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine, Mapping
 
+    from grundlag_bus.providers.disposition import Disposition
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.transport.base import Delivery, Transport
 
@@ -49,7 +54,7 @@ class Worker:
     providers, lanes: serve these alone (None: all); the manifest is announced whole in any case. concurrency: calls
     that run at once for each provider and lane, as one number or by lane; a lane that is not named runs 64, and lane
     `long` 16. limits: seconds that an action may run, by lane, instead of what `lanes.py` says. grace: seconds that
-    running calls get when the worker stops.
+    running calls get when the worker stops; cancel_grace: those that an action gets when its call is cancelled.
 
     Raises ConfigurationError when that names what is not there or leaves nothing to serve; also when an action may
     interrupt and the registry has no keys to share with other workers, except on an embedded bus.
@@ -65,6 +70,7 @@ class Worker:
         concurrency: int | Mapping[str, int] | None = None,
         limits: Mapping[str, float] | None = None,
         grace: float = 30.0,
+        cancel_grace: float = CANCEL_GRACE,
     ) -> None:
         self._share = share_of(registry, providers=providers, lanes=lanes, concurrency=concurrency, limits=limits)
         if registry.interrupting and not registry.shared_keys and not transport.embedded:
@@ -78,12 +84,14 @@ class Worker:
         self._transport = transport
         self._registry = registry
         self._grace = grace
+        self._cancel_grace = cancel_grace
         self._local = LocalCaller(
             registry,
             namespace=transport.topology.namespace,
             name=self.name,
             threads=max(self._share.concurrency, 1),
             clock=transport.now,
+            limit_of=self._share.limit_of,
         )
         self._outbox = Outbox(transport, self._local, self.name)
         self._intake = Intake(
@@ -92,9 +100,10 @@ class Worker:
             receive=self._receive,
             renewed=self._queue_renewed,
         )
+        self._control = Control(transport, self.name, cancel=self._cancel)
         self._runs: dict[str, Run] = {}
         self._started: set[Run] = set()
-        self._announcing: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
 
@@ -126,6 +135,7 @@ class Worker:
         async with self._registry:
             try:
                 await self._transport.open()
+                await self._control.open()
                 await self._intake.open()
                 await announce(self._transport, self._registry)
                 self.started.set()
@@ -153,8 +163,8 @@ class Worker:
 
     async def _drain(self) -> None:
         self._local.drain.begun = True
-        for announcing in self._announcing:
-            announcing.cancel()
+        for work in self._beside:
+            work.cancel()
         try:
             await self._intake.stop()
             await self._all_ended(within=0 if self._aborted.is_set() else self._grace)
@@ -165,6 +175,7 @@ class Worker:
                 await self._all_ended(within=STOP_WITHIN)
             finally:
                 await self._intake.close()
+                await self._control.close()
 
     async def _all_ended(self, *, within: float) -> None:
         serving = [run.serving for run in self._started]
@@ -172,9 +183,13 @@ class Worker:
             await asyncio.wait(serving, timeout=within)
 
     def _queue_renewed(self) -> None:
-        announcing = asyncio.get_running_loop().create_task(self._announce_again())
-        self._announcing.add(announcing)
-        announcing.add_done_callback(self._announcing.discard)
+        self._do_beside(self._announce_again())
+
+    def _do_beside(self, work: Coroutine[None, None, None]) -> None:
+        """Do something that no run waits for."""
+        doing = asyncio.get_running_loop().create_task(work)
+        self._beside.add(doing)
+        doing.add_done_callback(self._beside.discard)
 
     # --- a delivery's way ---------------------------------------------------------------------------------------------
 
@@ -194,6 +209,8 @@ class Worker:
             run = Run(call, delivery)
             if reply is not None:
                 self._start(run, self._only_reply(run, reply))
+            elif call.call_id in self._control.cancelled:
+                self._start(run, self._end_cancelled(run, redelivered=delivery.redelivered))
             else:
                 self._runs[call.call_id] = run
                 self._start(run, self._serve(run))
@@ -220,9 +237,29 @@ class Worker:
             for call, delivery in run.later:
                 self._take(call, delivery)
 
+    def _cancel(self, call_id: str) -> None:
+        """Stop a call that runs here, and say so when it does not stop."""
+        run = self._runs.get(call_id)
+        if run is not None and not run.over and not run.oversight.cancelled:
+            run.oversight.cancel()
+            self._do_beside(self._tell_overdue(run))
+
+    async def _tell_overdue(self, run: Run) -> None:
+        await asyncio.sleep(self._cancel_grace)
+        if not run.over and not run.stopping:
+            told = f"it was cancelled, and did not stop within {self._cancel_grace:g} s"
+            response = outcome_unknown(run.call, told, published=True)
+            await self._outbox.reply(run, encode_reply(self._local.reply(run.call, response)))
+
+    async def _end_cancelled(self, run: Run, *, redelivered: bool) -> None:
+        """Reply to a call that was cancelled before it came here."""
+        response = cancelled(run.call, published=redelivered or run.call.generation > 1)
+        await self._only_reply(run, encode_reply(self._local.reply(run.call, response)))
+
     async def _serve(self, run: Run) -> None:
         try:
-            await self._outbox.carry_out(run, await self._local.run(run.call, run.oversight))
+            disposition = await self._run(run)
+            await self._outbox.carry_out(run, disposition)
         except asyncio.CancelledError as error:
             if run.stopping:
                 run.nack()
@@ -242,6 +279,18 @@ class Worker:
             with suppress(GrundlagError):
                 await self._outbox.reply(run, encode_reply(Reply(run.call.call_id, failed, self.name)))
             run.reject()
+
+    async def _run(self, run: Run) -> Disposition:
+        """Run the call to its outcome, and send what it told before."""
+        reports = Reports(self._transport, run) if run.call.watched else None
+        run.oversight.sink = None if reports is None else reports.add
+        disposition = await self._local.run(run.call, run.oversight)
+        if run.oversight.cancelled:
+            await self._local.ended(run.call.call_id)
+        run.over = True
+        if reports is not None:
+            await reports.flush()
+        return disposition
 
     async def _refuse(self, run: Run) -> None:
         call_id = run.call.call_id

@@ -297,6 +297,69 @@ async def later(troubles: Troubles, ctx: ActionContext) -> Started:
     return Started(call_id=ctx.call_id, attempt=ctx.attempt, deferred=ctx.deferred)
 
 
+@contract.action("deaf", name="Wait until a gate opens, whatever is asked")
+async def deaf(gate: Named) -> Nothing:
+    seen.runs["deaf"] += 1
+    while not seen.gate(gate.name).is_set():
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.002)
+    seen.notes.append("deaf ended")
+    return Nothing()
+
+
+@contract.action("deafInThread", name="Wait until a gate opens, in a thread, whatever is asked")
+def deaf_in_thread(gate: Named) -> Nothing:
+    seen.runs["deafInThread"] += 1
+    seen.gate(gate.name).wait(30)
+    seen.notes.append("deaf ended")
+    return Nothing()
+
+
+@contract.action("cleanUp", name="Take a moment to stop")
+async def clean_up(_: Nothing) -> Nothing:
+    seen.runs["cleanUp"] += 1
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.05)
+        seen.notes.append("cleaned up")
+    return Nothing()
+
+
+@contract.action("work", name="Tell of progress, with items in between")
+async def work(steps: Length, ctx: ActionContext) -> Length:
+    for step in range(1, steps.length + 1):
+        await ctx.progress(step, steps.length, f"step {step}")
+        ctx.items.emit("step", {"number": step})
+    return steps
+
+
+@contract.action("workInThread", name="Tell of progress from a thread")
+def work_in_thread(steps: Length, ctx: ActionContext) -> Length:
+    for step in range(1, steps.length + 1):
+        _ = ctx.progress(step)
+        ctx.items.emit("step", {"number": step})
+    return steps
+
+
+@contract.action("workByGate", name="Tell of progress, then wait until a gate opens")
+async def work_by_gate(gate: Named, ctx: ActionContext) -> Nothing:
+    ctx.items.emit("early", {"name": gate.name})
+    await ctx.progress(1, text="waiting")
+    await eventually(seen.gate(gate.name).is_set)
+    return Nothing()
+
+
+@contract.action("dawdle", name="Tell of progress a few times, then never again", idle_timeout=0.3)
+async def dawdle(steps: Length, ctx: ActionContext) -> Nothing:
+    for step in range(steps.length):
+        await asyncio.sleep(0.05)
+        await ctx.progress(step)
+    seen.notes.append("idle")
+    await asyncio.sleep(60)
+    return Nothing()
+
+
 @contract.action("holdByFile", name="Wait until a file says so")
 async def hold_by_file(files: Named) -> Length:
     """Waits for `name`.open, and before that writes the number of its process to `name`.starts."""

@@ -1,0 +1,83 @@
+"""What is said to every worker at once: cancellations.
+
+A worker first listens, then reads what was asked in the last day, and only then takes calls: nothing that was cancelled
+before it came is started. Where its queue was lost with an outage, it reads again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from grundlag_bus.errors import EnvelopeError, GrundlagError
+from grundlag_bus.logs import get_logger
+from grundlag_bus.schema.control import decode_cancel
+from grundlag_bus.workers.tombstones import Tombstones
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grundlag_bus.transport.base import Delivery, Subscription, Transport
+
+_PREFETCH = 1000
+_EMPTY = b"{}"
+_LOGGER = get_logger("grundlag_bus.workers")
+
+
+class Control:
+    """Hears for one worker. cancel: called with the id of each call that is to end, many times for some."""
+
+    def __init__(self, transport: Transport, name: str, *, cancel: Callable[[str], None]) -> None:
+        self.cancelled = Tombstones(transport.now)
+        self._transport = transport
+        self._name = name
+        self._cancel = cancel
+        self._subscription: Subscription | None = None
+        self._reading: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen, and learn what was cancelled before. Raises as `Transport.subscribe` and `Transport.read` do."""
+        queue = self._transport.topology.control_queue(self._name)
+        self._subscription = await self._transport.subscribe(
+            queue, self._receive, prefetch=_PREFETCH, renewed=self._renewed
+        )
+        await self._read()
+
+    async def close(self) -> None:
+        """Listen no more. Idempotent."""
+        for reading in self._reading:
+            reading.cancel()
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await subscription.close()
+
+    def _receive(self, delivery: Delivery) -> None:
+        delivery.ack()
+        if delivery.message.type == "cancel":
+            self._take_cancel(delivery.message.body)
+
+    async def _read(self) -> None:
+        for body in await self._transport.read(self._transport.topology.cancels):
+            if body != _EMPTY:
+                self._take_cancel(body)
+
+    def _take_cancel(self, body: bytes) -> None:
+        try:
+            cancel = decode_cancel(body)
+        except EnvelopeError as error:
+            _LOGGER.warning("envelope_refused", reason=error.reason, worker=self._name)
+            return
+        self.cancelled.add(cancel)
+        if cancel.call_id in self.cancelled:
+            self._cancel(cancel.call_id)
+
+    def _renewed(self) -> None:
+        reading = asyncio.get_running_loop().create_task(self._read_again())
+        self._reading.add(reading)
+        reading.add_done_callback(self._reading.discard)
+
+    async def _read_again(self) -> None:
+        try:
+            await self._read()
+        except GrundlagError as error:
+            _LOGGER.warning("cancels_not_read", reason=str(error), worker=self._name)
