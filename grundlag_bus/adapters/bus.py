@@ -16,7 +16,7 @@ from grundlag_bus.tools import Caller, JoiningCaller, RemoteAction, Tool, ToolCo
 from grundlag_bus.transport import MemoryTransport, Topology, Transport, named_bus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
 
@@ -141,11 +141,18 @@ class TransportBus(Bus):
         return build_manifest(each.provider for each in announced if each.provider is not None)
 
 
-def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> Bus:
+def connect(
+    source: str | ProviderRegistry,
+    *,
+    namespace: str = "grundlag",
+    credentials: Callable[[], tuple[str, str] | Awaitable[tuple[str, str]]] | None = None,
+) -> Bus:
     """Make a bus of an address or of a registry, to be entered with `async with`.
 
     source: `amqp://` or `amqps://` for RabbitMQ, `memory://` for a bus of its own in this process, `memory://name` for
     one that is shared within the process, or a registry, whose actions then run in this process without a bus.
+    credentials: gives user and password for each attempt to connect to RabbitMQ, in place of those of the address;
+    called in a thread unless it is a coroutine function.
     Raises ConfigurationError; entering it raises BusUnreachableError and TopologyMismatchError.
     """
     if not isinstance(source, str | ProviderRegistry):
@@ -153,6 +160,8 @@ def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> B
             f"connect() takes an address or a ProviderRegistry, and was given {type(source).__name__}: make a "
             "ProviderRegistry([provider]) of a provider, and see whether the variable that holds the address is set."
         )
+    if credentials is not None and not (isinstance(source, str) and source.startswith("amqp")):
+        raise ConfigurationError("Only RabbitMQ asks for credentials: leave them out, or use amqp:// or amqps://.")
     if isinstance(source, ProviderRegistry):
         return RegistryBus(source, namespace=Topology(namespace).namespace)
     scheme, _, rest = source.partition("://")
@@ -162,7 +171,7 @@ def connect(source: str | ProviderRegistry, *, namespace: str = "grundlag") -> B
     if scheme in ("amqp", "amqps"):
         from grundlag_bus.transport.rabbitmq import RabbitTransport  # noqa: PLC0415  its client is slow to import
 
-        return TransportBus(RabbitTransport(source, namespace=namespace))
+        return TransportBus(RabbitTransport(source, namespace=namespace, credentials=credentials))
     raise ConfigurationError(
         f"No bus has an address that begins with {f'{scheme[:10]}://' if rest else 'anything like this one'}: "
         "use amqp://, amqps:// or memory://, as in amqp://guest:guest@localhost/."

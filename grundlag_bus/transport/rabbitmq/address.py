@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from grundlag_bus.errors import ConfigurationError
 
+Credentials = Callable[[], tuple[str, str] | Awaitable[tuple[str, str]]]
+"""Returns user and password. Called for each attempt to connect, in a thread unless it is a coroutine function."""
+
 _PORTS = {"amqp": 5672, "amqps": 5671}
-_FILES = {"cacertfile": "ca_file", "certfile": "certificate_file", "keyfile": "key_file"}
+_FILES = {
+    "cacertfile": "ca_file",
+    "certfile": "certificate_file",
+    "keyfile": "key_file",
+    "password_file": "password_file",
+}
 _VERIFY = {"verify_peer": True, "verify_none": False}
 
 
@@ -20,6 +29,9 @@ class Address:
 
     With `tls` the broker's certificate is verified against the system's authorities, or against `ca_file`, unless
     `verify` is False. `certificate_file` and `key_file` are this client's own, where the broker asks for them.
+
+    `password_file` holds the password instead and is read at each attempt to connect, without the newline at its end;
+    `credentials` gives user and password instead, at each attempt.
     """
 
     host: str = "localhost"
@@ -32,12 +44,15 @@ class Address:
     ca_file: str | None = None
     certificate_file: str | None = None
     key_file: str | None = None
+    password_file: str | None = None
+    credentials: Credentials | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def parse(cls, url: str) -> Address:
         """Read ``amqp[s]://user:password@host:port/vhost`` with RabbitMQ's own query parameters for TLS.
 
-        Parts are percent-decoded, so ``%2F`` is the vhost ``/``; no path is that vhost as well.
+        ``password_file`` is a parameter too. Parts are percent-decoded, so ``%2F`` is the vhost ``/``; no path is that
+        vhost as well.
         Raises ConfigurationError, whose text never holds the URL.
         """
         try:
@@ -47,6 +62,9 @@ class Address:
             raise _unusable() from None
         if parts.scheme not in _PORTS:
             raise ConfigurationError(f"The scheme {parts.scheme!r} is no RabbitMQ address: use amqp:// or amqps://.")
+        options = _options(parts)
+        if parts.password is not None and "password_file" in options:
+            raise ConfigurationError("The broker's address has a password and a password_file: give one of them.")
         if host is None or parts.fragment or ("@" in parts.path and "@" not in parts.netloc):
             raise _unusable()
         return cls(
@@ -56,7 +74,7 @@ class Address:
             password=unquote(parts.password) if parts.password is not None else "guest",
             vhost=unquote(parts.path[1:]) or "/",
             tls=parts.scheme == "amqps",
-            **_tls_options(parts),
+            **options,
         )
 
     @property
@@ -69,7 +87,8 @@ class Address:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{quote(self.user)}@{host}:{self.port_number}/{quote(self.vhost, safe='')}"
+        user = "" if self.credentials is not None else f"{quote(self.user)}@"
+        return f"{self.scheme}://{user}{host}:{self.port_number}/{quote(self.vhost, safe='')}"
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Make the context for a TLS connection, reading the files (blocks). Raises ConfigurationError."""
@@ -98,7 +117,7 @@ def _unusable() -> ConfigurationError:
     )
 
 
-def _tls_options(parts: SplitResult) -> dict[str, Any]:
+def _options(parts: SplitResult) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name in _FILES:

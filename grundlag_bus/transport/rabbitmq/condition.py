@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from grundlag_bus.errors import GrundlagError
 from grundlag_bus.logs import get_logger
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Condition:
         self._down: set[Link] = set()
         self._outage: float | None = None
         self._blocked: float | None = None
+        self._complaint = ""
 
     @property
     def blocked(self) -> bool:
@@ -43,7 +45,15 @@ class Condition:
         self._down.discard(link)
         if not self._down and self._outage is not None:
             lasted, self._outage = time.monotonic() - self._outage, None
+            self._complaint = ""
             _log.info("bus.connection_recovered", address=self._address, after_seconds=round(lasted, 3))
+
+    def connecting_fails(self, error: BaseException) -> None:
+        """Hear what waiting does not mend, said once: a changed password, a changed topology, a defect."""
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            known = isinstance(error, GrundlagError)
+            _log.error("bus.connecting_fails", reason=str(error), exc_info=None if known else error)
 
     def blocked_changed(self, reason: str | None) -> None:
         """Hear that the broker takes no publishes for this reason, or takes them again (None)."""

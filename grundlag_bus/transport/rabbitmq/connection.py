@@ -22,6 +22,7 @@ from yarl import URL
 
 from grundlag_bus.errors import BusUnreachableError
 from grundlag_bus.transport.base import Broker
+from grundlag_bus.transport.rabbitmq.credentials import login
 from grundlag_bus.transport.rabbitmq.wire import Taker, WireFactory
 
 if TYPE_CHECKING:
@@ -53,16 +54,17 @@ class Connection:
 
     @classmethod
     async def open(cls, address: Address, *, name: str, heartbeat: int, seconds: float) -> Connection:
-        """Connect and log in. Raises BusUnreachableError, ConfigurationError (for certificate files)."""
+        """Connect and log in. Raises BusUnreachableError, ConfigurationError (for files)."""
         context = await asyncio.to_thread(address.ssl_context) if address.tls else None
+        user, password = await login(address, seconds)
         factory = WireFactory(address.host, address.port_number, context)
         # The URL carries what aiormq reads from one: credentials, heartbeat, name. The rest is given in parts.
         url = URL.build(
             scheme=address.scheme,
             host=address.host,
             port=address.port_number,
-            user=address.user,
-            password=address.password,
+            user=user,
+            password=password,
             query={"heartbeat": str(heartbeat), "name": name},
         )
         pika = _Pika(url, address.vhost, factory)

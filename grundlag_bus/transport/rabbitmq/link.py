@@ -9,7 +9,6 @@ from aiormq.exceptions import AMQPError
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential, wait_random
 
 from grundlag_bus.errors import BusUnreachableError, GrundlagError
-from grundlag_bus.logs import get_logger
 from grundlag_bus.transport.rabbitmq.connection import Connection, is_passing, patiently
 
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
     from grundlag_bus.transport.rabbitmq.address import Address
+    from grundlag_bus.transport.rabbitmq.condition import Condition
 
-_log = get_logger(__name__)
 _BACK_OFF = wait_exponential(multiplier=0.1, max=3) + wait_random(0, 0.5)
 
 
@@ -27,7 +26,7 @@ class Link:
     """One supervised connection.
 
     set_up: run on every new connection before it counts as up; may run again on the same one after `renew`.
-    told: called with the reason when the link goes down, and with None when it is up again.
+    condition: hears when the link goes down and is up again, and what waiting does not mend.
     """
 
     def __init__(  # noqa: PLR0913  a link's few settings
@@ -38,19 +37,18 @@ class Link:
         heartbeat: int,
         connect_timeout: float,
         set_up: Callable[[Connection], Awaitable[None]],
-        told: Callable[[Link, str | None], None],
+        condition: Condition,
     ) -> None:
         self.address = address
         self.name = name
         self._heartbeat = heartbeat
         self._connect_timeout = connect_timeout
         self._set_up = set_up
-        self._told = told
+        self._condition = condition
         self._connection: Connection | None = None
         self._up = asyncio.Event()
         self._renew = asyncio.Event()
         self._supervision: asyncio.Task[None] | None = None
-        self._complaint = ""
 
     async def open(self) -> None:
         """Connect for the first time. Raises BusUnreachableError, TopologyMismatchError, ConfigurationError.
@@ -119,25 +117,17 @@ class Link:
             reason = await self._hold(connection)
             self._connection = None
             self._up.clear()
-            self._told(self, reason)
+            self._condition.link_changed(self, reason)
             await connection.close()
             retrying = AsyncRetrying(retry=retry_if_exception_type(), wait=_BACK_OFF, before_sleep=self._failed)
             connection = await retrying(self._connect)
-            self._complaint = ""
             self._went_up(connection)
-            self._told(self, None)
+            self._condition.link_changed(self, None)
 
     def _failed(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         if error is not None and not is_passing(error):
-            self._complain(error)
-
-    def _complain(self, error: BaseException) -> None:
-        """Log what waiting does not mend, once: a changed password, a changed topology, a defect."""
-        if str(error) != self._complaint:
-            self._complaint = str(error)
-            known = isinstance(error, GrundlagError)
-            _log.error("bus.connecting_fails", reason=str(error), exc_info=None if known else error)
+            self._condition.connecting_fails(error)
 
     async def _hold(self, connection: Connection) -> str:
         """Run the set-up again whenever asked, until the connection is lost. Returns why it was."""
@@ -153,5 +143,5 @@ class Link:
             except (AMQPError, ConnectionError, GrundlagError) as error:
                 connection.wire.abort(str(error))
             except Exception as error:  # noqa: BLE001  a connection is not given up for a defect
-                self._complain(error)
+                self._condition.connecting_fails(error)
                 connection.wire.abort(str(error))

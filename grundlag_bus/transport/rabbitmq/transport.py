@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import TransportClosedError, UnroutableError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grundlag_bus.transport.base import Broker, Delivery, Message, Subscription
+    from grundlag_bus.transport.rabbitmq.address import Credentials
     from grundlag_bus.transport.rabbitmq.wire import Taker
     from grundlag_bus.transport.topology import Queue, Route, Stream
 
@@ -45,6 +47,7 @@ class RabbitTransport:
     byte_budget: bytes that may be published and not yet confirmed.
     connect_timeout: seconds for connecting, at first and for each try afterwards.
     name: what the broker's lists call this program's connections.
+    credentials: gives user and password for each attempt to connect, in place of those of the address.
     """
 
     embedded = False
@@ -58,8 +61,10 @@ class RabbitTransport:
         byte_budget: int = BYTE_BUDGET,
         connect_timeout: float = 10.0,
         name: str = "grundlag-bus",
+        credentials: Credentials | None = None,
     ) -> None:
-        self.address = Address.parse(address) if isinstance(address, str) else address
+        parsed = Address.parse(address) if isinstance(address, str) else address
+        self.address = parsed if credentials is None else replace(parsed, credentials=credentials)
         self.topology = Topology(namespace)
         self._heartbeat = heartbeat
         self._byte_budget = byte_budget
@@ -200,7 +205,7 @@ class RabbitTransport:
             heartbeat=self._heartbeat,
             connect_timeout=self._connect_timeout,
             set_up=set_up,
-            told=self._condition.link_changed,
+            condition=self._condition,
         )
 
     async def _set_up_publishing(self, connection: Connection) -> None:

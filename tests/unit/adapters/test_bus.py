@@ -70,6 +70,14 @@ def test_an_amqp_address_leads_to_rabbitmq() -> None:
     assert isinstance(connect("amqps://example.org").transport, RabbitTransport)
 
 
+def test_credentials_are_for_rabbitmq_alone() -> None:
+    bus = connect("amqp://example.org", credentials=lambda: ("ada", "secret"))
+    assert "secret" not in repr(bus.transport)
+    for source in ("memory://", ProviderRegistry([])):
+        with pytest.raises(ConfigurationError, match="credentials"):
+            connect(source, credentials=lambda: ("ada", "secret"))
+
+
 @pytest.mark.parametrize("address", ["", "redis://x", "localhost:5672", "http//x", "amqp:/x", "ftp://ada:secret@x"])
 def test_an_address_that_no_bus_has_is_refused_without_its_password(address: str) -> None:
     with pytest.raises(ConfigurationError) as raised:

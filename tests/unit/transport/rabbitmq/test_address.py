@@ -21,6 +21,7 @@ from grundlag_bus.transport.rabbitmq import Address
         ("amqp://ada:p@ss@broker/a/b", Address("broker", None, "ada", "p@ss", "a/b")),
         ("amqp://ada:@broker", Address("broker", None, "ada", "")),
         ("amqp://[::1]:5700", Address("::1", 5700)),
+        ("amqp://ada@broker?password_file=/run/secret", Address("broker", user="ada", password_file="/run/secret")),
         ("amqps://broker", Address("broker", tls=True)),
         ("amqps://broker?verify=verify_none", Address("broker", tls=True, verify=False)),
         (
@@ -67,7 +68,7 @@ def test_what_is_no_address_is_refused_without_being_shown(url: str) -> None:
 )
 def test_its_texts_hold_no_password(address: Address, text: str) -> None:
     assert str(address) == text
-    assert "password" not in repr(address)
+    assert "password=" not in repr(address)
     assert "hunter2" not in repr(address) + str(address) + f"{address!s}"
 
 
@@ -81,3 +82,13 @@ def test_a_certificate_file_that_cannot_be_read_is_named(tmp_path: Path) -> None
 
 def test_plaintext_needs_no_context() -> None:
     assert Address().ssl_context() is None
+
+
+def test_a_password_and_a_file_for_it_are_refused_together() -> None:
+    with pytest.raises(ConfigurationError, match="give one of them") as raised:
+        Address.parse("amqp://ada:secret@broker?password_file=/run/secret")
+    assert "secret@" not in str(raised.value)
+
+
+def test_an_address_whose_user_is_not_known_yet_shows_none() -> None:
+    assert str(Address("broker", credentials=lambda: ("ada", "secret"))) == "amqp://broker:5672/%2F"
