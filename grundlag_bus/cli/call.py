@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,14 @@ from grundlag_bus.cli.terminal import Terminal
 from grundlag_bus.errors import ConfigurationError, Issue, NotJsonError
 from grundlag_bus.schema.codec import parse
 from grundlag_bus.schema.envelope import Completed, Failed, Interrupted
+from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.tools import ItemStore, ToolContext, ToolResumption
 
 if TYPE_CHECKING:
     from grundlag_bus.adapters import Bus
     from grundlag_bus.cli.source import Source
     from grundlag_bus.schema.envelope import Response
+    from grundlag_bus.schema.progress import Progress
 
 _SHOWN_ITEMS = 20
 
@@ -35,7 +38,8 @@ def call(  # noqa: PLR0913  the command's options
         async with source.open(within=timeout) as bus:
             await _check_name(bus, function, source)
             items = ItemStore()
-            context = ToolContext(user_id=user, timeout=timeout, items=items)
+            listener = ProgressLines(function) if Terminal.is_there() else None
+            context = ToolContext(user_id=user, timeout=timeout, items=items, on_progress=listener)
             response = await _converse(bus, function, value, context)
         if as_json:
             print_json(response.to_json(), one_line=True)
@@ -44,6 +48,24 @@ def call(  # noqa: PLR0913  the command's options
         return _exit_of(response)
 
     return run(work(), level=level)
+
+
+class ProgressLines:
+    """Prints progress for a person to read: the newest, twice a second at most."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.deferred_until is not None:
+            until = instant_to_datetime(progress.deferred_until).astimezone()
+            say(f"{self._function} goes on at {until:%Y-%m-%d %H:%M:%S}.")
+        elif progress.done is not None and now >= self._next:
+            self._next = now + 0.5
+            total = "" if progress.total is None else f" of {progress.total:g}"
+            say(f"{self._function}: {progress.done:g}{total}{f', {progress.text}' if progress.text else ''}")
 
 
 def _read(text: str) -> Any:

@@ -46,6 +46,17 @@ def with_parts(url: str, *, login: str | None = None, port: int | None = None, v
     return f"amqp://{credentials}@{parts.hostname}:{port or parts.port}{path}"
 
 
+def test_ctrl_c_cancels_the_action_at_its_worker(cli: CommandLine, tmp_path: Path) -> None:
+    assert cli.run("keys", "new", "shared.keys").code == 0
+    given = json.dumps({"folder": str(tmp_path)})
+    with serving(cli, FORM, "--keys", "shared.keys"), cli.on_terminal("call", "formHold", given) as call:
+        call.expect("formHold: 1 of 2, holding")
+        wait_for(tmp_path / "held")
+        call.type("\x03")
+        assert call.end().code == 130
+        wait_for(tmp_path / "cancelled")
+
+
 def test_two_workers_serve_a_call_from_a_third_process(tmp_path: Path, amqp_url: str, namespace: str) -> None:
     cli = CommandLine(tmp_path)
     bus = ("--url", amqp_url, "--namespace", namespace)

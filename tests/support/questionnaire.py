@@ -90,10 +90,15 @@ async def twice(wanted: Order, ctx: ActionContext[Even]) -> Even:
 
 @provider.action("hold", name="Hold")
 async def hold(wanted: Folder, ctx: ActionContext) -> Even:
-    """Writes a file `held`, and ends when there is a file `release`."""
+    """Writes a file `held`, and ends when there is a file `release`; where it is cancelled, it writes that."""
+    await ctx.progress(1, 2, "holding")
     (wanted.folder / "held").touch()
-    while not (wanted.folder / "release").exists():  # noqa: ASYNC110  the file comes from another process
-        await asyncio.sleep(0.01)
+    try:
+        while not (wanted.folder / "release").exists():  # noqa: ASYNC110  the file comes from another process
+            await asyncio.sleep(0.01)
+    except asyncio.CancelledError:
+        (wanted.folder / "cancelled").touch()
+        raise
     return Even(number=1)
 
 
