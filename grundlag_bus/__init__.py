@@ -11,7 +11,7 @@ from grundlag_bus._version import __version__
 
 # The same names, with their types, stand in `__init__.pyi`.
 _PLACES = {
-    "adapters": "Bus BusCaller connect",
+    "adapters": "Bus BusCaller Submission connect",
     "errors": (
         "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerInvalidError "
         "AttemptsExhaustedError BusUnreachableError CallCancelledError CallError CallIdReusedError "

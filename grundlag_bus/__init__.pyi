@@ -3,6 +3,7 @@
 from grundlag_bus._version import __version__ as __version__
 from grundlag_bus.adapters import Bus as Bus
 from grundlag_bus.adapters import BusCaller as BusCaller
+from grundlag_bus.adapters import Submission as Submission
 from grundlag_bus.adapters import connect as connect
 from grundlag_bus.errors import ActionFailed as ActionFailed
 from grundlag_bus.errors import ActionInputValidationError as ActionInputValidationError

@@ -2,5 +2,6 @@
 
 from grundlag_bus.adapters.bus import Bus, connect
 from grundlag_bus.adapters.bus_caller import BusCaller
+from grundlag_bus.adapters.submission import Submission
 
-__all__ = ["Bus", "BusCaller", "connect"]
+__all__ = ["Bus", "BusCaller", "Submission", "connect"]

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from grundlag_bus.adapters.bus_caller import BusCaller
-from grundlag_bus.errors import ActionUnknownError, CallError, ConfigurationError
+from grundlag_bus.adapters.later import Later
+from grundlag_bus.errors import ActionUnknownError, CallError, ConfigurationError, TransportClosedError
 from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.providers.registry import ProviderRegistry
 from grundlag_bus.schema.envelope import Call, Failed, Reply, new_call_id
 from grundlag_bus.schema.manifest import Manifest, build_manifest, current
 from grundlag_bus.tools import Caller, JoiningCaller, RemoteAction, Tool, ToolContext, to_tools
-from grundlag_bus.transport import MemoryTransport, Topology, Transport, named_bus
+from grundlag_bus.transport import MemoryTransport, Topology, Transport, ladder, named_bus
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
+
+    from grundlag_bus.adapters.submission import Submission
+    from grundlag_bus.schema.progress import ProgressSink
 
 
 class Bus(ABC):
@@ -60,13 +65,53 @@ class Bus(ABC):
         """
         context = context or ToolContext()
         try:
-            remote, call = self._prepared(self._manifest or await self.manifest(), function_name, input, context)
-        except CallError:
-            try:  # what was announced may have changed since it was read
-                remote, call = self._prepared(await self.manifest(), function_name, input, context)
-            except CallError as error:
-                return Reply(new_call_id(), Failed(error.code, error.message, error.details, error.retryable), "caller")
+            remote, call = await self._prepare(function_name, input, context)
+        except CallError as error:
+            return Reply(new_call_id(), Failed(error.code, error.message, error.details, error.retryable), "caller")
         return await remote.send(call, context)
+
+    async def submit(
+        self,
+        function_name: str,
+        input: Any,  # noqa: A002  the wire's word
+        context: ToolContext | None = None,
+        *,
+        delay: float = 0,
+    ) -> Submission:
+        """Send a call, to be started no earlier than after `delay` seconds, and return when it is sure to be.
+
+        Over a broker it waits there, and is started by whichever worker is up then, also when this bus is closed; in
+        this process it is started while the bus is open. delay: rounded up to whole seconds, 12 days at most; the
+        call's timeout counts from its end. Whether a worker of the provider ever started is known at once only where
+        there is no delay: else such a call is a dead letter when it is due.
+
+        Raises ConfigurationError for a delay that cannot be, TransportError, and how the call ended where it could not
+        be sent: ActionInputValidationError, ProviderUnavailableError, OverloadedError and the other CallErrors. An
+        OutcomeUnknownError says that it may run.
+        """
+        seconds = ladder.whole_seconds(delay)
+        if delay < 0:
+            raise ConfigurationError(f"A call cannot be delayed by {delay:g} s: use 0 or more.")
+        context = context or ToolContext()
+        remote, call = await self._prepare(function_name, input, context)
+        call = replace(call, deadline=call.deadline + seconds)
+        return await self._submit(call, seconds, context, remote.sink(context))
+
+    @abstractmethod
+    async def _submit(
+        self, call: Call, delay: int, context: ToolContext, on_progress: ProgressSink | None
+    ) -> Submission: ...
+
+    async def _prepare(
+        self,
+        function_name: str,
+        input: Any,  # noqa: A002  the wire's word
+        context: ToolContext,
+    ) -> tuple[RemoteAction, Call]:
+        try:
+            return self._prepared(self._manifest or await self.manifest(), function_name, input, context)
+        except CallError:  # what was announced may have changed since it was read
+            return self._prepared(await self.manifest(), function_name, input, context)
 
     def _prepared(
         self,
@@ -94,17 +139,31 @@ class RegistryBus(Bus):
         self._local = LocalCaller(registry, namespace=namespace)
         self._local.close()
         self.caller = JoiningCaller(self._local)
+        self._later = Later(self.caller)
+        self._open = False
 
     async def __aenter__(self) -> Self:
         await self._registry.__aenter__()
         self._local.open()
+        self._open = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open = False
+        await self._later.close()
         self._local.close()
         await self._registry.__aexit__(kind, error, trace)
+
+    async def _submit(
+        self, call: Call, delay: int, context: ToolContext, on_progress: ProgressSink | None
+    ) -> Submission:
+        if not self._open:
+            raise TransportClosedError("The bus is not open: submit calls inside `async with connect(...) as bus`.")
+        return self._later.submit(
+            call, delay=delay, items=context.items, on_progress=on_progress, cancel=context.signal
+        )
 
     async def _describe(self) -> Manifest:
         return self._registry.manifest()
@@ -135,6 +194,13 @@ class TransportBus(Bus):
     ) -> None:
         await self._bus_caller.close()
         await self.transport.close()
+
+    async def _submit(
+        self, call: Call, delay: int, context: ToolContext, on_progress: ProgressSink | None
+    ) -> Submission:
+        return await self._bus_caller.submit(
+            call, delay=delay, items=context.items, on_progress=on_progress, cancel=context.signal
+        )
 
     async def _describe(self) -> Manifest:
         announced = current(await self.transport.read(self.transport.topology.manifests)).values()

@@ -4,7 +4,7 @@ Rules:
 - Each call ends exactly once: by its reply, by a refused publish, by its deadline or with the bus. What ends it first
   takes it out of the waiting ones.
 - Whether a call can have run is known by whether it was written: what was never written did not run.
-- A reply that nothing waits for is counted and dropped.
+- A reply that nothing waits for is counted and dropped: so is that of a submission which nobody keeps.
 - A cancellation is asked of the workers, and their reply still ends the call; it is waited for a while.
 """
 
@@ -12,30 +12,37 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from grundlag_bus.adapters.cancels import Cancels
+from grundlag_bus.adapters.submission import Submission, when_dropped
+from grundlag_bus.adapters.unsent import unsent
+from grundlag_bus.adapters.waiting import Waiting
 from grundlag_bus.errors import (
     EnvelopeError,
     PayloadTooLargeError,
-    PublishExpiredError,
-    PublishForbiddenError,
     PublishUnsureError,
+    TopologyMismatchError,
     TransportClosedError,
     TransportError,
-    UnroutableError,
+    error_from_failure,
 )
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers.bounds import this_task
 from grundlag_bus.schema.codec import MAX_BYTES, ensure_size
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_reply, encode_call, new_call_id
 from grundlag_bus.schema.progress import TYPE as PROGRESS
-from grundlag_bus.schema.progress import Progress, ProgressSink, decode_progress
+from grundlag_bus.schema.progress import decode_progress
 from grundlag_bus.tools.endings import cancelled, deadline_exceeded, ended_here, outcome_unknown
 from grundlag_bus.transport.base import Message
 
 if TYPE_CHECKING:
+    from grundlag_bus.errors import GrundlagError
+    from grundlag_bus.schema.progress import ProgressSink
+    from grundlag_bus.tools import ToolItems
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
+    from grundlag_bus.transport.topology import Route
 
 REPLY_PREFETCH = 1000
 CANCEL_WITHIN = 30.0
@@ -54,7 +61,7 @@ class BusCaller:
         self.late_replies = 0
         self._transport = transport
         self._mailbox = new_call_id()
-        self._waiting: dict[str, list[_Waiting]] = {}
+        self._waiting: dict[str, list[Waiting]] = {}
         self._repeats: set[asyncio.Task[None]] = set()
         self._subscription: Subscription | None = None
         self._opening = asyncio.Lock()
@@ -96,99 +103,131 @@ class BusCaller:
         self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
     ) -> Reply:
         """See `Caller.call`. Raises TransportClosedError while the bus is not open."""
-        if self._subscription is None:
-            raise TransportClosedError("The bus is not open: call tools inside `async with connect(...) as bus`.")
-        if cancel is not None and cancel.is_set():
-            return ended_here(call, cancelled(call, published=False))
-        if on_progress is not None:
-            call = replace(call, watched=True)
-        body = encode_call(call)
-        if len(body) > MAX_BYTES:  # the limit is the request's, which is a little smaller than its envelope
-            try:
-                ensure_size(call.request.to_json())
-            except PayloadTooLargeError as error:
-                return ended_here(call, Failed(error.code, error.message, error.details))
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(call, body, loop.create_future(), on_progress)
-        timer = loop.call_later(call.deadline - self._transport.now(), self._expire, waiting)
-        self._waiting.setdefault(call.call_id, []).append(waiting)
-        asking = None if cancel is None else loop.create_task(self._when_cancelled(waiting, cancel))
+        waiting = self._wait_for(call, on_progress, cancel)
         try:
-            await self._first_publish(waiting)
+            await self._first_publish(waiting, until=call.deadline)
             return await waiting.reply
         except asyncio.CancelledError:
             if waiting.published is not False and not waiting.has_ended:
                 self._cancels.send(call.call_id)
             raise
         finally:
-            timer.cancel()
-            if asking is not None:
-                asking.cancel()
             self._forget(waiting)
 
-    async def _when_cancelled(self, waiting: _Waiting, cancel: asyncio.Event) -> None:
-        """Wait for the signal, ask the workers, and wait no longer for their word than they need."""
-        await cancel.wait()
-        call = waiting.call
-        if waiting.published is False:
-            self._end(waiting, cancelled(call, published=False))
-            return
-        self._cancels.send(call.call_id)
-        await asyncio.sleep(CANCEL_WITHIN)
-        told = f"it was cancelled, and no worker said within {CANCEL_WITHIN:g} s that it has stopped"
-        self._end(waiting, outcome_unknown(call, told, published=waiting.published))
+    async def submit(
+        self,
+        call: Call,
+        *,
+        delay: int = 0,
+        items: ToolItems | None = None,
+        on_progress: ProgressSink | None = None,
+        cancel: asyncio.Event | None = None,
+    ) -> Submission:
+        """Publish the call, to be started after `delay` seconds, and return when the broker has it.
 
-    async def _first_publish(self, waiting: _Waiting) -> None:
+        The deadline of the call counts from the end of the delay. items: take over what the reply brings. Raises
+        TransportClosedError while the bus is not open, ConfigurationError for a delay that is too long, and the
+        CallError that the call ended with where it could not be published.
+        """
+        due = self._transport.now() + delay if delay else None
+        waiting = self._wait_for(call, on_progress, cancel, due=due)
+        try:
+            await self._first_publish(waiting, until=call.deadline - delay)
+        except BaseException:
+            self._forget(waiting)
+            raise
+        if waiting.published is not True and isinstance(failed := waiting.reply.result().response, Failed):
+            raise error_from_failure(
+                failed.code, failed.message, failed.details, retryable=failed.retryable, action_id=call.action_id
+            )
+        submission = Submission(call.call_id, waiting.reply, partial(self._cancel, waiting), items)
+        when_dropped(submission, partial(self._forget, waiting))
+        return submission
+
+    def _wait_for(
+        self, call: Call, on_progress: ProgressSink | None, cancel: asyncio.Event | None, *, due: float | None = None
+    ) -> Waiting:
+        """Begin to wait for the call's end; one that is too large, or cancelled before, has ended."""
+        if self._subscription is None:
+            raise TransportClosedError("The bus is not open: call tools inside `async with connect(...) as bus`.")
+        if on_progress is not None:
+            call = replace(call, watched=True)
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(call, encode_call(call), loop.create_future(), on_progress, due=due)
+        if cancel is not None and cancel.is_set():
+            waiting.end(ended_here(call, cancelled(call, published=False)))
+            return waiting
+        if len(waiting.body) > MAX_BYTES:  # the limit is the request's, which is a little smaller than its envelope
+            try:
+                ensure_size(call.request.to_json())
+            except PayloadTooLargeError as error:
+                waiting.end(ended_here(call, Failed(error.code, error.message, error.details)))
+                return waiting
+        self._waiting.setdefault(call.call_id, []).append(waiting)
+        waiting.timer = loop.call_later(call.deadline - self._transport.now(), self._expire, waiting)
+        if cancel is not None:
+            waiting.asking = loop.create_task(self._when_cancelled(waiting, cancel))
+        return waiting
+
+    async def _when_cancelled(self, waiting: Waiting, cancel: asyncio.Event) -> None:
+        await cancel.wait()
+        self._cancel(waiting)
+
+    def _cancel(self, waiting: Waiting) -> None:
+        """Ask the workers, and wait no longer for their word than they need."""
+        if waiting.reply.done() or waiting.asked:
+            return
+        waiting.asked = True
+        if waiting.published is False:
+            self._end(waiting, cancelled(waiting.call, published=False))
+            return
+        waiting.rest()
+        self._cancels.send(waiting.call.call_id)
+        left = min(CANCEL_WITHIN, waiting.call.deadline - self._transport.now())
+        waiting.timer = asyncio.get_running_loop().call_later(left, self._give_up, waiting)
+
+    def _give_up(self, waiting: Waiting) -> None:
+        told = "it was cancelled, and no worker said in time that it has stopped"
+        self._end(waiting, outcome_unknown(waiting.call, told, published=waiting.published))
+
+    async def _first_publish(self, waiting: Waiting, *, until: float) -> None:
         """Publish in the caller's own task: another one for each call would cost more than the call's other parts."""
         waiting.publishing = task = this_task()
         before = task.cancelling()  # a call may be made while its task is being cancelled
         try:
-            await self._publish(waiting)
+            await self._publish(waiting, until=until)
         except asyncio.CancelledError:
             if not waiting.stopped or task.uncancel() > before:
                 raise
         finally:
             waiting.publishing = None
 
-    async def _publish(self, waiting: _Waiting) -> None:
+    async def _publish(self, waiting: Waiting, *, until: float) -> None:
         """Publish until the broker has the call, or end it."""
         call = waiting.call
-        route = self._transport.topology.call_route(call.provider_id, call.lane)
         message = Message(waiting.body, "call", correlation_id=call.call_id, reply_to=self._mailbox)
         while not waiting.reply.done():
             try:
-                await self._transport.publish(route, message, deadline=call.deadline, written=waiting.was_written)
-            except TransportError as error:
-                ending = self._ending(error, waiting)
-                if ending is None:
+                route = self._route(waiting)
+                await self._transport.publish(route, message, deadline=until, written=waiting.was_written)
+            except (TransportError, TopologyMismatchError) as error:
+                if self._may_be_sent_again(error, waiting):
                     continue
-                self._end(waiting, ending)
+                self._end(waiting, unsent(error, waiting, self._transport.topology))
             else:
                 waiting.published = True
             return
 
-    def _ending(self, error: TransportError, waiting: _Waiting) -> Failed | None:  # noqa: PLR0911  one for each error
-        """Say how a call ends whose publish failed; None: it is to be published again."""
+    def _may_be_sent_again(self, error: GrundlagError, waiting: Waiting) -> bool:
         call = waiting.call
-        match error:
-            case UnroutableError():
-                return Failed(
-                    "provider_unavailable",
-                    f"No worker of provider {call.provider_id!r} (lane {call.lane!r}) has ever started in namespace "
-                    f"{self._transport.topology.namespace!r}: start one with `grundlag-bus worker`.",
-                    retryable=True,
-                )
-            case PublishForbiddenError():
-                return Failed("forbidden", str(error))
-            case PublishExpiredError():
-                return deadline_exceeded(call, published=waiting.published)
-            case PublishUnsureError() if call.idempotent and self._transport.now() < call.deadline:
-                return None
-            case PublishUnsureError():
-                return outcome_unknown(call, str(error), published=None)
-            case TransportClosedError() if waiting.published is not False:
-                return outcome_unknown(call, str(error), published=waiting.published)
-        return Failed("overloaded", str(error), retryable=True)
+        return isinstance(error, PublishUnsureError) and call.idempotent and self._transport.now() < call.deadline
+
+    def _route(self, waiting: Waiting) -> Route:
+        """Lead to the call's queue, by way of the delay ladder while it is not due."""
+        call, topology = waiting.call, self._transport.topology
+        if waiting.due is None:
+            return topology.call_route(call.provider_id, call.lane)
+        return topology.delayed_call_route(call.provider_id, call.lane, waiting.due - self._transport.now())
 
     def _receive(self, delivery: Delivery) -> None:
         delivery.ack()
@@ -227,69 +266,27 @@ class BusCaller:
             if waiting.published is False:
                 continue
             if waiting.call.idempotent:
-                repeat = asyncio.get_running_loop().create_task(self._publish(waiting))
+                repeat = asyncio.get_running_loop().create_task(self._publish(waiting, until=waiting.call.deadline))
                 self._repeats.add(repeat)
                 repeat.add_done_callback(self._repeats.discard)
             else:
                 told = "the mailbox for its reply was lost on the broker"
                 self._end(waiting, outcome_unknown(waiting.call, told, published=waiting.published))
 
-    def _expire(self, waiting: _Waiting) -> None:
+    def _expire(self, waiting: Waiting) -> None:
         self._end(waiting, deadline_exceeded(waiting.call, published=waiting.published))
 
-    def _all_waiting(self) -> list[_Waiting]:
+    def _all_waiting(self) -> list[Waiting]:
         return [waiting for together in self._waiting.values() for waiting in together]
 
-    def _end(self, waiting: _Waiting, response: Failed) -> None:
+    def _end(self, waiting: Waiting, response: Failed) -> None:
         self._forget(waiting)
         waiting.stop(ended_here(waiting.call, response))
 
-    def _forget(self, waiting: _Waiting) -> None:
+    def _forget(self, waiting: Waiting) -> None:
+        waiting.rest()
         together = self._waiting.get(waiting.call.call_id)
         if together is not None and waiting in together:
             together.remove(waiting)
             if not together:
                 del self._waiting[waiting.call.call_id]
-
-
-class _Waiting:
-    """A call without an end yet.
-
-    published: False before it is written, None while unsure, True when confirmed; publishing: the task that is at it.
-    """
-
-    __slots__ = ("_sink", "body", "call", "published", "publishing", "reply", "stopped")
-
-    def __init__(self, call: Call, body: bytes, reply: asyncio.Future[Reply], sink: ProgressSink | None = None) -> None:
-        self._sink = sink
-        self.call = call
-        self.body = body
-        self.reply = reply
-        self.published: bool | None = False
-        self.publishing: asyncio.Task[object] | None = None
-        self.stopped = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the reply is here: that its future is cancelled means that nobody awaits it."""
-        return self.reply.done() and not self.reply.cancelled()
-
-    def was_written(self) -> None:
-        if self.published is False:
-            self.published = None
-
-    def hear(self, progress: Progress) -> None:
-        if self._sink is not None:
-            self._sink(progress)
-
-    def end(self, reply: Reply) -> None:
-        """Take the reply; a publish that is not confirmed yet will be in a moment."""
-        if not self.reply.done():
-            self.reply.set_result(reply)
-
-    def stop(self, reply: Reply) -> None:
-        """Take the reply, and publish no longer: nobody knows when that would end."""
-        self.end(reply)
-        if self.publishing is not None and not self.stopped and self.publishing is not asyncio.current_task():
-            self.stopped = True
-            self.publishing.cancel()

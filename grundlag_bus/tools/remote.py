@@ -113,11 +113,14 @@ class RemoteAction:
 
     async def send(self, call: Call, context: ToolContext) -> Reply:
         """Send a call and return its reply; the items that it emits are folded into the context's, each once."""
-        sink = None if context.on_progress is None else _listening(context.on_progress, context.items)
-        reply = await self.caller.call(call, on_progress=sink, cancel=context.signal)
+        reply = await self.caller.call(call, on_progress=self.sink(context), cancel=context.signal)
         if reply.response.items and context.items is not None:
             context.items.fold(Item.from_json(item) for item in reply.response.items)
         return reply
+
+    def sink(self, context: ToolContext) -> ProgressSink | None:
+        """Make what hears of a call's progress and takes its early items, where the context listens."""
+        return None if context.on_progress is None else _listening(context.on_progress, context.items)
 
     def call(self, value: Any, context: ToolContext) -> Call:
         """Make the call. Raises ActionInputValidationError, AnswerInvalidError: then there is nothing to send.

@@ -231,6 +231,12 @@ async def sleep(wanted: Seconds) -> Nothing:
     return Nothing()
 
 
+@contract.action("stamp", name="Note when it starts")
+async def stamp(which: Named) -> Nothing:
+    seen.notes.append((which.name, time.time()))
+    return Nothing()
+
+
 @contract.action("stubborn", name="Swallow the cancellation")
 async def stubborn(wanted: Seconds) -> Nothing:
     seen.runs["stubborn"] += 1

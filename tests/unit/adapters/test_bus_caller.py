@@ -12,6 +12,12 @@ import pytest
 
 from grundlag_bus import BusCaller, Call, Completed, Failed, Reply, Request, Resumption
 from grundlag_bus.errors import (
+    CallError,
+    DeadlineExceededError,
+    ForbiddenError,
+    OutcomeUnknownError,
+    OverloadedError,
+    ProviderUnavailableError,
     PublishExpiredError,
     PublishForbiddenError,
     PublishRefusedError,
@@ -22,7 +28,7 @@ from grundlag_bus.errors import (
 )
 from grundlag_bus.schema.codec import MAX_BYTES
 from grundlag_bus.schema.envelope import decode_call, encode_reply, new_call_id
-from grundlag_bus.transport import Broker, Message, TransportState
+from grundlag_bus.transport import Broker, Delivery, MemoryBus, MemoryTransport, Message, TransportState
 from grundlag_bus.transport.topology import Queue, Route, Topology
 from tests.support.eventually import eventually
 
@@ -354,3 +360,95 @@ async def test_calls_do_not_change(caller: BusCaller, transport: ToldTransport) 
     await caller.call(call)
     (sent,) = transport.published
     assert replace(sent, deadline=call.deadline, sent_at=call.sent_at) == call
+
+
+# --- submitting -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "published"),
+    [
+        (UnroutableError("no queue"), ProviderUnavailableError, None),
+        (PublishForbiddenError("no"), ForbiddenError, None),
+        (PublishRefusedError("full"), OverloadedError, None),
+        (PublishExpiredError("late"), DeadlineExceededError, {"published": False}),
+        (PublishUnsureError("cut"), OutcomeUnknownError, {"published": None}),
+    ],
+)
+async def test_a_submission_that_cannot_be_published_is_raised(
+    caller: BusCaller, transport: ToldTransport, error: TransportError, kind: type[CallError], published: object
+) -> None:
+    transport.ends = [error]
+    with pytest.raises(kind) as raised:
+        await caller.submit(make_call())
+    assert raised.value.details == published
+
+
+async def test_a_submission_returns_when_it_is_confirmed(caller: BusCaller, transport: ToldTransport) -> None:
+    confirm = asyncio.Event()
+    transport.ends = [confirm]
+    call = make_call()
+    submitting = asyncio.create_task(caller.submit(call))
+    await eventually(lambda: transport.published)
+    await asyncio.sleep(0.01)
+    assert not submitting.done()
+    confirm.set()
+    submission = await submitting
+    transport.reply(call.call_id, 1)
+    assert submission.done
+    assert (await submission.reply()).response == Completed(1)
+
+
+async def test_a_submission_that_is_cancelled_before_its_confirm_is_forgotten(
+    caller: BusCaller, transport: ToldTransport
+) -> None:
+    transport.ends = [asyncio.Event()]
+    submitting = asyncio.create_task(caller.submit(make_call()))
+    await eventually(lambda: transport.published)
+    submitting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await submitting
+    assert caller.in_flight == 0
+
+
+async def test_a_submission_ends_by_its_deadline(caller: BusCaller, transport: ToldTransport) -> None:
+    submission = await caller.submit(make_call(seconds=0.05))
+    assert failed(await submission.reply()) == ("deadline_exceeded", {"published": True})
+
+
+async def test_a_submission_that_has_ended_leaves_no_timer(caller: BusCaller, transport: ToldTransport) -> None:
+    call = make_call()
+    submission = await caller.submit(call)
+    transport.reply(call.call_id)
+    scheduled = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    assert submission.done
+    assert all(timer.cancelled() for timer in scheduled)
+
+
+async def test_a_call_waits_for_days_by_the_clock_of_its_bus() -> None:
+    now, days = 1_000_000.0, 5 * 24 * 3600
+    bus = MemoryBus(clock=lambda: now)
+    transport = MemoryTransport(bus=bus, clock=lambda: now)
+    running: list[Message] = []
+    caller = BusCaller(transport)
+    await caller.open()
+
+    def receive(delivery: Delivery) -> None:
+        running.append(delivery.message)
+        delivery.ack()
+
+    await transport.subscribe(transport.topology.call_queue("notes", "main"), receive, prefetch=1)
+    call = replace(make_call(), deadline=now + days + 60)
+    submission = await caller.submit(call, delay=days)
+    for moment, count in ((now + days - 1, 0), (now + days, 1)):
+        now = moment
+        bus.tick()
+        await asyncio.sleep(0.01)
+        assert len(running) == count
+        assert not submission.done
+    route = transport.topology.reply_route(str(running[0].reply_to))
+    body = encode_reply(Reply(call.call_id, Completed(1), "worker"))
+    await transport.publish(route, Message(body, "reply"), deadline=now + 1)
+    assert (await submission.reply()).response == Completed(1)
+    await caller.close()
+    await transport.close()

@@ -1,0 +1,43 @@
+"""How a call ends whose publish failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grundlag_bus.errors import (
+    GrundlagError,
+    PublishExpiredError,
+    PublishForbiddenError,
+    PublishUnsureError,
+    TopologyMismatchError,
+    TransportClosedError,
+    UnroutableError,
+)
+from grundlag_bus.schema.envelope import Failed
+from grundlag_bus.tools.endings import deadline_exceeded, outcome_unknown
+
+if TYPE_CHECKING:
+    from grundlag_bus.adapters.waiting import Waiting
+    from grundlag_bus.transport.topology import Topology
+
+
+def unsent(error: GrundlagError, waiting: Waiting, topology: Topology) -> Failed:
+    """Say how."""
+    call, published = waiting.call, waiting.published
+    match error:
+        case UnroutableError() if waiting.due is None:
+            return Failed(
+                "provider_unavailable",
+                f"No worker of provider {call.provider_id!r} (lane {call.lane!r}) has ever started in namespace "
+                f"{topology.namespace!r}: start one with `grundlag-bus worker`.",
+                retryable=True,
+            )
+        case PublishForbiddenError() | TopologyMismatchError():
+            return Failed("forbidden", str(error))
+        case PublishExpiredError():
+            return deadline_exceeded(call, published=published)
+        case PublishUnsureError():
+            return outcome_unknown(call, str(error), published=None)
+        case TransportClosedError() if published is not False:
+            return outcome_unknown(call, str(error), published=published)
+    return Failed("overloaded", str(error), retryable=True)
