@@ -11,7 +11,7 @@ PORT ?= 5672
 export ICS
 
 .DEFAULT_GOAL := list
-.PHONY: list venv demo test contract check lint types imports cover contract-3.10 broker bench clean
+.PHONY: list venv demo test contract check lint types imports cover contract-3.10 mutants broker bench clean
 
 list:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z0-9.-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ cover: $(STAMP)  ## every test, with branch coverage
 
 contract-3.10: $(STAMP)  ## the contract suite on RabbitMQ 3.10
 	env -u GRUNDLAG_TEST_AMQP_URL GRUNDLAG_TEST_RABBITMQ=3.10 $(BIN)/python -m pytest tests/contract
+
+mutants: $(STAMP)  ## make the mistakes that other systems made, one by one, and show the test that notices; ARGS names some
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 broker: $(STAMP)  ## a RabbitMQ 4.3 of your own at amqp://guest:guest@127.0.0.1:5672/ (PORT=N) without Docker, until Ctrl-C
 	@$(BIN)/python -m ops.rabbitmq run --port $(PORT)

@@ -19,13 +19,14 @@ from grundlag_bus import (
     RabbitTransport,
     SealKeys,
     ToolContext,
+    Worker,
     gather_outcomes,
 )
 from grundlag_bus.adapters.bus import TransportBus
 from tests.support.broker import Broker
-from tests.support.contract_registry import seen
+from tests.support.contract_registry import make_registry, seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, open_host
+from tests.support.hosts import Host, RunningWorker, open_host
 from tests.support.proxy import proxy_to
 from tests.support.worker_process import worker_process
 
@@ -169,6 +170,25 @@ async def test_a_reply_that_was_ready_while_the_worker_was_cut_off_arrives(broke
         await proxy.accept()
         assert len({result["name"] for result in await asyncio.gather(*calls)}) == 20
         await eventually(lambda: not running.worker.in_flight)
+
+
+async def test_heartbeats_last_until_a_draining_worker_has_finished(broker: Broker, namespace: str) -> None:
+    """The broker drops a connection after two missing ones, and another worker would run its calls again."""
+    async with open_host("rabbitmq", namespace, broker.url) as host:
+        await host.stop_workers()
+        transport = RabbitTransport(broker.url, namespace=namespace, heartbeat=1)
+        draining = await RunningWorker(Worker(transport, make_registry(host.keys), grace=60), transport).started()
+        calls = await held(host, "drained", 5)
+        connections = [link.connection for link in transport._links]
+        draining.serving.cancel()
+        await host.add_worker()
+        await asyncio.sleep(5)
+        assert [link.connection for link in transport._links] == connections
+        seen.gate("drained").set()
+        await asyncio.gather(*calls)
+        await asyncio.wait({draining.serving})
+        await transport.close()
+        assert seen.runs["hold drained"] == 5
 
 
 # --- the caller's connection ------------------------------------------------------------------------------------------

@@ -391,6 +391,22 @@ async def test_cancelling_a_close_leaves_the_loss_to_be_told(monkeypatch: pytest
     assert await wire.lost == "it was closed"
 
 
+async def test_cancelling_who_waits_for_an_answer_leaves_the_channel_as_it_is(amqp_url: str) -> None:
+    """By itself aiormq closes a channel whose request is cancelled."""
+    connection = await Connection.open(Address.parse(amqp_url), name="test", heartbeat=4, seconds=5)
+    channel = await connection.channel()
+    for turns in range(1, 10):
+        asking = asyncio.create_task(connection.ask(channel.basic_qos(prefetch_count=turns)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait({asking})
+        await connection.ask(channel.basic_qos(prefetch_count=turns))
+    assert not channel.is_closed
+    await connection.close()
+    assert tasks() == set()
+
+
 async def test_closing_during_an_outage_is_quick_and_complete(proxy: Proxy, namespace: str) -> None:
     transport = RabbitTransport(proxy.url, namespace=namespace)
     await transport.open()
@@ -995,6 +1011,38 @@ async def test_opening_and_closing_fifty_times_leaves_nothing(amqp_url: str, nam
     assert tasks() == set()
     assert descriptors() <= before
     assert len(gc_objects()) - alive < 2000
+
+
+async def test_a_mailbox_expires_with_its_replies_when_nobody_reads_it_any_more(amqp_url: str, namespace: str) -> None:
+    """300 times as fast as it does."""
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        mailbox = transport.topology.mailbox("ada")
+        arguments = {**mailbox.arguments, "x-expires": mailbox.arguments["x-expires"] // 300}
+        await (await transport.subscribe(replace(mailbox, arguments=arguments), Inbox(), prefetch=1)).close()
+        route = transport.topology.reply_route("ada")
+        await transport.publish(route, Message(b"x", "reply"), deadline=in_time())
+        await asyncio.sleep(arguments["x-expires"] / 1000 + 1.5)
+        with pytest.raises(UnroutableError):
+            await transport.publish(route, Message(b"x", "reply"), deadline=in_time())
+
+
+async def test_no_use_of_a_transport_leaves_a_channel_open(amqp_url: str, namespace: str) -> None:
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+
+        async def use_it() -> int:
+            for number in range(20):
+                await (await transport.subscribe(calls(transport), Inbox(ack=True), prefetch=1)).close()
+                await send(transport, b"x")
+                await transport.read(transport.topology.manifests)
+                with pytest.raises(UnroutableError):
+                    await send(transport, b"x", provider_id=f"{letter}{number}")
+            connections = [link.connection for link in transport._links]
+            return sum(len(each._pika.amqp.channels) for each in connections if each is not None)
+
+        letter = "a"
+        before = await use_it()
+        letter = "b"
+        assert await use_it() == before
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -14,7 +15,8 @@ from grundlag_bus import (
     ToolContext,
 )
 from tests.support.contract_registry import seen
-from tests.support.hosts import Host
+from tests.support.eventually import eventually
+from tests.support.hosts import Host, on_buses
 
 
 def starts(action_id: str) -> list[int]:
@@ -78,3 +80,22 @@ async def test_a_call_that_defers_past_its_deadline_fails_at_once(host: Host) ->
 async def test_a_pause_that_cannot_be_is_a_defect_of_the_action(host: Host) -> None:
     with pytest.raises(InternalError):
         await host.execute("later", {"times": 1, "after": -1})
+
+
+async def test_a_call_may_be_deferred_by_the_same_time_again_and_again(host: Host) -> None:
+    """It passes through the same queues each time, and the broker drops what it takes for a cycle of dead letters."""
+    result = await host.execute("later", {"times": 3, "after": 1})
+    assert result["deferred"] == {"count": 3}
+
+
+@on_buses
+async def test_a_deferred_call_occupies_no_place_of_its_worker(host: Host) -> None:
+    await host.stop_workers()
+    (running,) = [await host.add_worker(concurrency=1)]
+    waiting = asyncio.create_task(host.execute("later", {"times": 1, "after": 60}, ToolContext(timeout=120)))
+    await eventually(lambda: starts("later") == [0])
+    assert await host.execute("add", {"a": 1, "b": 2}, ToolContext(timeout=10)) == {"sum": 3}
+    await eventually(lambda: running.worker.in_flight == 0)
+    assert not waiting.done()
+    waiting.cancel()
+    await asyncio.wait({waiting})

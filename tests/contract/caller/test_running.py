@@ -26,6 +26,13 @@ async def test_sync_actions_run_side_by_side(host: Host) -> None:
     await asyncio.gather(*waiting)
 
 
+async def test_calls_of_one_caller_run_at_the_same_time(host: Host) -> None:
+    calls = [asyncio.create_task(host.execute("hold", {"name": "together"})) for _ in range(32)]
+    await eventually(lambda: seen.runs["hold together"] == 32)
+    seen.gate("together").set()
+    assert len({result["name"] for result in await asyncio.gather(*calls)}) == 32
+
+
 async def test_a_sync_action_runs_in_a_thread_with_the_context_variables_of_its_call(host: Host) -> None:
     token = variable.set("of the caller")
     try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from grundlag_bus.errors import TopologyMismatchError
-from grundlag_bus.transport import Message, Transport
+from grundlag_bus.transport import Delivery, Message, Transport
 from grundlag_bus.transport.topology import Queue, Route
 from tests.support.eventually import eventually
 from tests.support.transports import Inbox, OneBus, in_time, send
@@ -245,6 +247,30 @@ async def test_a_closed_subscription_can_be_followed_by_another(transport: Trans
         assert await inbox.holds(1) == [str(number).encode()]
         await subscription.close()
         await subscription.close()
+
+
+async def test_a_receiver_that_nobody_else_holds_is_still_called(transport: Transport, peer: Transport) -> None:
+    bodies: list[bytes] = []
+
+    def receiver() -> Callable[[Delivery], None]:
+        def receive(delivery: Delivery) -> None:
+            bodies.append(delivery.message.body)
+            delivery.ack()
+
+        return receive
+
+    await transport.subscribe(calls(transport), receiver(), prefetch=1)
+    gc.collect()
+    await send(peer, b"1")
+    await eventually(lambda: bodies == [b"1"])
+
+
+async def test_a_mailbox_is_free_at_once_for_who_starts_again(transport: Transport, peer: Transport) -> None:
+    """The broker may believe for a while that the connection of the one before is alive."""
+    await transport.subscribe(transport.topology.mailbox("ada"), Inbox(), prefetch=1)
+    async with asyncio.timeout(3):
+        again = await peer.subscribe(peer.topology.mailbox("ada"), Inbox(), prefetch=1)
+    await again.close()
 
 
 async def test_a_receiver_is_not_called_after_close(transport: Transport, peer: Transport) -> None:

@@ -19,6 +19,7 @@ from grundlag_bus import (
     Call,
     Completed,
     ConfigurationError,
+    Defer,
     LocalCaller,
     MemoryTransport,
     Provider,
@@ -294,6 +295,44 @@ async def test_a_reply_is_published_until_it_is_confirmed(notes: Provider, told:
         assert await serving.call("hold") is False
         await eventually(lambda: serving.worker.in_flight == 0)
     assert (transport.failures, told.most) == (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["reply", "generation"])
+async def test_a_call_is_settled_when_the_broker_has_what_became_of_it_and_not_before(told: Told, kind: str) -> None:
+    class Silent(MemoryTransport):
+        """Takes nothing from this worker, and does not say so."""
+
+        async def publish(
+            self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+        ) -> None:
+            if message.type != "manifest":
+                told.notes.append("published")
+                await asyncio.sleep(60)
+            await super().publish(route, message, deadline=deadline, written=written)
+
+    provider = Provider("notes", name="Notes")
+
+    @provider.action("later", name="Later")
+    async def later(_: Nothing) -> str:
+        told.notes.append("started")
+        if kind == "generation" and told.notes.count("started") == 1:
+            raise Defer(after=1)
+        return "done"
+
+    bus = MemoryBus()
+    silent, well = Silent(bus=bus), MemoryTransport(bus=bus)
+    doomed = await RunningWorker(Worker(silent, ProviderRegistry([provider])), silent).started()
+    caller = BusCaller(well)
+    await caller.open()
+    call = Call(new_call_id(), "notes", "later", Request({}), time.time() + 60)
+    waiting = asyncio.create_task(caller.call(call))
+    await eventually(lambda: told.notes == ["started", "published"])
+    await doomed.worker.abort()
+    await doomed.stop()
+    heir = await RunningWorker(Worker(well, ProviderRegistry([provider])), well).started()
+    assert (await asyncio.wait_for(waiting, 5)).response == Completed("done")
+    await caller.close()
+    await heir.stop()
 
 
 async def test_who_asks_while_the_reply_is_on_its_way_gets_one_too(notes: Provider, told: Told) -> None:
