@@ -17,7 +17,7 @@ from grundlag_bus.transport import named_bus
 from tests.support.contract_registry import make_registry, variable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from grundlag_bus import Bus, BusCaller, Tool
     from grundlag_bus.schema.manifest import Manifest
@@ -107,14 +107,20 @@ class Host:
         return RabbitTransport(address or self.address, namespace=self.namespace)
 
     async def add_worker(
-        self, *, concurrency: int = 64, grace: float = 0.0, address: str | None = None
+        self,
+        *,
+        concurrency: int = 64,
+        grace: float = 0.0,
+        address: str | None = None,
+        limits: Mapping[str, float] | None = None,
     ) -> RunningWorker:
         """Start one more worker, with a registry and services of its own."""
         transport = self.transport(address)
         token = variable.set("of the worker")
         try:
             running = RunningWorker(
-                Worker(transport, make_registry(self.keys), concurrency=concurrency, grace=grace), transport
+                Worker(transport, make_registry(self.keys), concurrency=concurrency, grace=grace, limits=limits),
+                transport,
             )
         finally:
             variable.reset(token)

@@ -61,6 +61,17 @@ async def test_no_deadline_is_too_far(host: Host) -> None:
         assert (await host.execute("whoAmI", context=ToolContext(timeout=far)))["value"]["until"]
 
 
+@on_buses
+@pytest.mark.parametrize("action", ["sleep", "stubborn", "sleepInThread"])
+async def test_an_action_is_ended_at_the_limit_of_its_lane(host: Host, action: str) -> None:
+    await host.stop_workers()
+    await host.add_worker(limits={"main": 0.2})
+    with pytest.raises(DeadlineExceededError, match=r"ran for 0\.2 s, which is the limit of lane 'main'") as raised:
+        await host.execute(action, {"seconds": 30})
+    assert raised.value.details == {"published": True, "limit": 0.2}
+    assert await host.execute("add", {"a": 1, "b": 2}) == {"sum": 3}
+
+
 # --- cancellation by the caller ---------------------------------------------------------------------------------------
 
 
