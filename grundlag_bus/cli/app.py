@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from grundlag_bus.cli.dead import dead
 from grundlag_bus.cli.exits import Exit, tell
 from grundlag_bus.cli.options import (
     AsJson,
@@ -36,6 +37,7 @@ manifest = typer.Typer(cls=DefaultGroup, help="Show what is announced on the bus
 keys = typer.Typer(help="Keys that seal what an interrupted action keeps.")
 app.add_typer(manifest, name="manifest")
 app.add_typer(keys, name="keys")
+app.add_typer(dead, name="dead")
 
 
 @app.callback(invoke_without_command=True)

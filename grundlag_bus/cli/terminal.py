@@ -59,6 +59,14 @@ class Terminal:
                 return answer
             self.refuse(issues)
 
+    async def confirm(self, question: str, word: str) -> bool:
+        """Whether the person answers with just this word."""
+        self.tell(question, style="bold")
+        try:
+            return (await self._line()).strip() == word
+        except (EOFError, UnreadableError):
+            return False
+
     async def _answer(self, questions: list[Question]) -> Any:
         if questions[0].name is None:
             return await self._value(questions[0])

@@ -1,0 +1,135 @@
+"""`dead list` and `dead show`."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+
+from grundlag_bus.cli.administration import address_of, administer
+from grundlag_bus.cli.dead.letters import find
+from grundlag_bus.cli.exits import Exit, printable, say
+from grundlag_bus.cli.output import console, print_json
+from grundlag_bus.cli.running import run
+from grundlag_bus.cli.summary import in_json
+from grundlag_bus.schema.fields import instant_to_datetime
+from grundlag_bus.schema.refusal import short
+from grundlag_bus.transport.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from grundlag_bus.cli.dead.filters import Filters
+    from grundlag_bus.schema.dead_letter import Letter
+
+_SHORTEST_ID = 8
+_REASON = 80
+"""Characters of a reason in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What the table needs of a letter, which itself is not kept."""
+
+    id: str
+    cells: tuple[str, str, str, str]
+    reason: str
+
+
+def print_list(url: str | None, namespace: str, filters: Filters, *, as_json: bool, level: str) -> int:
+    """Print the letters as a table, or each as a line of JSON. Raises ConfigurationError, TransportError."""
+    address, topology = address_of(url), Topology(namespace)
+
+    async def work() -> int:
+        rows: list[_Row] = []
+        async with administer(address) as bus, aclosing(find(bus, topology, filters)) as letters:
+            async for found in letters:
+                if as_json:
+                    print_json(found.letter.to_json(), one_line=True)
+                else:
+                    rows.append(_row(found.letter))
+        if rows:
+            console().print(_table(rows))
+        elif not as_json:
+            say(f"no dead letters in namespace {namespace!r}{'' if filters.takes_all else ' that fit'}.")
+        return Exit.COMPLETED
+
+    return run(work(), level=level)
+
+
+def print_letter(url: str | None, namespace: str, filters: Filters, *, as_json: bool, level: str) -> int:
+    """Print the letters of one id. Raises ConfigurationError, TransportError."""
+    address, topology = address_of(url), Topology(namespace)
+
+    async def work() -> int:
+        async with administer(address) as bus, aclosing(find(bus, topology, filters)) as letters:
+            async for found in letters:
+                if as_json:
+                    print_json(found.letter.to_json(), one_line=True)
+                else:
+                    _print(found.letter)
+        return Exit.COMPLETED
+
+    return run(work(), level=level)
+
+
+def when(letter: Letter) -> str:
+    """Tell when it died, in UTC to the second."""
+    return "?" if letter.died_at is None else f"{instant_to_datetime(letter.died_at):%Y-%m-%d %H:%M:%S}Z"
+
+
+def name_of(letter: Letter) -> str:
+    """Name the action that was called."""
+    return "?" if letter.call is None else printable(f"{letter.call.provider_id}.{letter.call.action_id}")
+
+
+def _row(letter: Letter) -> _Row:
+    starts = "?" if letter.starts is None else str(letter.starts)
+    cells = (when(letter), name_of(letter), printable(short(letter.reason.code)), starts)
+    return _Row(letter.id, cells, printable(short(letter.reason.message, _REASON)))
+
+
+def _table(rows: list[_Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("died", no_wrap=True)
+    table.add_column("id", style="bold cyan", no_wrap=True)
+    for column in ("call", "code", "starts", "reason"):
+        table.add_column(column, overflow="fold", justify="right" if column == "starts" else "left")
+    length = _id_length({row.id for row in rows})
+    for row in rows:
+        died, *cells = row.cells
+        table.add_row(died, row.id[:length], *cells, row.reason)
+    return table
+
+
+def _id_length(ids: Collection[str]) -> int:
+    """Return how many characters tell these ids apart."""
+    length = _SHORTEST_ID
+    while len({id[:length] for id in ids}) < len(ids):  # noqa: A001  the word
+        length += 1
+    return length
+
+
+def _print(letter: Letter) -> None:
+    reason, call = letter.reason, letter.call
+    told = [("id", letter.id), ("died", when(letter) + (f" at {letter.worker}" if letter.worker else ""))]
+    if call is not None:
+        user = "" if call.user_id is None else f" for {call.user_id}"
+        told.append(("call", f"{name_of(letter)} in lane {call.lane}{user}, started {letter.starts} times"))
+    told += [("code", reason.code), ("reason", reason.message)]
+    if reason.details is not None:
+        told.append(("details", in_json(reason.details)))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    for name, text in told:
+        grid.add_row(name, printable(text))
+    console().print(grid)
+    data = letter.to_json()
+    if call is not None:
+        print_json(data["call"], one_line=False)
+    else:
+        console().print(printable(data["body"]))
