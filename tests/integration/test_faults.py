@@ -172,6 +172,26 @@ async def test_a_reply_that_was_ready_while_the_worker_was_cut_off_arrives(broke
         await eventually(lambda: not running.worker.in_flight)
 
 
+async def test_an_action_that_blocks_the_loop_costs_its_neighbours_a_redelivery_and_nothing_else(
+    broker: Broker, namespace: str
+) -> None:
+    """For so long that the broker drops the worker's connection, as often as a call may lose its worker."""
+    async with open_host("rabbitmq", namespace, broker.url) as host:
+        await host.stop_workers()
+        transport = RabbitTransport(broker.url, namespace=namespace, heartbeat=1)
+        running = await RunningWorker(Worker(transport, make_registry(host.keys)), transport).started()
+        calls = await held(host, "neighbour", 5)
+        for _ in range(3):
+            connections = [link.connection for link in transport._links]
+            await host.execute("block", {"seconds": 4})
+            await eventually(lambda: all(link.connection not in (None, *connections) for link in transport._links))  # noqa: B023  awaited here
+            assert await host.execute("add", {"a": 1, "b": 2}) == {"sum": 3}  # behind what came again
+        seen.gate("neighbour").set()
+        await asyncio.gather(*calls)
+        assert seen.runs["hold neighbour"] == 5
+        await running.stop()
+
+
 async def test_heartbeats_last_until_a_draining_worker_has_finished(broker: Broker, namespace: str) -> None:
     """The broker drops a connection after two missing ones, and another worker would run its calls again."""
     async with open_host("rabbitmq", namespace, broker.url) as host:

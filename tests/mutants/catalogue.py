@@ -20,6 +20,7 @@ ROWS = {
     "aio-pika 565": "a queue with other arguments is declared again and again at full speed",
     "aio-pika 112": "an outage floods the log",
     "faststream 1579": "publishing hangs during an outage and bursts afterwards",
+    "aio-pika 675, pika 1104": "user code blocks the loop, heartbeats are missed, and all beside it is lost",
     "aiormq 84, aio-pika 134": "certificates are not verified, or amqps is plaintext",
     "amqplib 483": "an @ or a / in a password or vhost breaks the address",
     "nameko 582": "the password is logged",
@@ -44,6 +45,8 @@ ROWS = {
     "taskiq 380, hatchet 4383": "the grace time is ignored, or heartbeats end before the work",
     "aio-pika 490": "opening and closing channels leaks",
     "aiormq 55": "a cancelled request corrupts its channel",
+    "django-celery-results 423": "a cancellation is lost when no worker runs",
+    "keda 638": "what is in hand counts as nothing, and busy processes are stopped",
     "procrastinate 1518": "two workers of one name hide the orphans of the first",
 }
 """What users of other systems reported, by where they did, as far as it concerns what is built here."""

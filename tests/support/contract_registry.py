@@ -270,6 +270,12 @@ async def open_gate(gate: Named) -> Nothing:
     return Nothing()
 
 
+@contract.action("block", name="Block the loop")
+async def block(wanted: Seconds) -> Nothing:
+    time.sleep(wanted.seconds)  # noqa: ASYNC251  that is the mistake
+    return Nothing()
+
+
 @contract.action("hold", name="Wait until a gate opens")
 async def hold(gate: Named, ctx: ActionContext) -> Named:
     """Waits in the loop. Notes each start under the gate's name."""
