@@ -279,7 +279,11 @@ class CallCancelledError(CallError):
 
 
 class AttemptsExhaustedError(CallError):
-    """The call was started as often as it may be; it is among the dead letters. details: {starts, last?}."""
+    """The call was started as often as it may be; it is among the dead letters.
+
+    details: {starts, last} where its action raised; {starts, lost} where its workers died, of which `lost` counts all,
+    and `starts` is what that may have meant at most.
+    """
 
     code = "attempts_exhausted"
 

@@ -149,6 +149,8 @@ def define_action(  # noqa: PLR0913  what an action is made of
     answer: Any = None,
     lane: str = "main",
     retry: Retry | None = None,
+    crashes: int = 3,
+    rerun: bool = True,
     reads: Sequence[str] | None = None,
     idempotent: bool = False,
     parallel_safe: bool = False,
@@ -156,7 +158,8 @@ def define_action(  # noqa: PLR0913  what an action is made of
 ) -> Action:
     """Make an action of a function `(input)` or `(input, context)`, async or not; one that is not runs in a thread.
 
-    input, output, answer: pydantic models or other types, or JSON Schemas (dicts). Raises ConfigurationError.
+    input, output, answer: pydantic models or other types, or JSON Schemas (dicts). Everything else is as
+    `Provider.action` has it. Raises ConfigurationError.
     """
     check_id("action", id)
     check_id("lane", lane)
@@ -178,7 +181,7 @@ def define_action(  # noqa: PLR0913  what an action is made of
         answer=None if answer is None else make_shape(answer, "validation", of=of),
         function=execute,
         lane=lane,
-        policy=Policy(retry),
+        policy=_policy(retry, crashes, of, rerun=rerun),
         reads=None if reads is None else tuple(reads),
         idempotent=idempotent,
         parallel_safe=parallel_safe,
@@ -187,6 +190,13 @@ def define_action(  # noqa: PLR0913  what an action is made of
         is_async=inspect.iscoroutinefunction(execute)
         or inspect.iscoroutinefunction(getattr(execute, "__call__", None)),  # noqa: B004  a callable object's own
     )
+
+
+def _policy(retry: Retry | None, crashes: int, of: str, *, rerun: bool) -> Policy:
+    try:
+        return Policy(retry, crashes, rerun)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{of}: {error}") from None
 
 
 def read_signature(function: Callable[..., Any], scope: Mapping[str, Any], *, of: str) -> tuple[Any, Any]:

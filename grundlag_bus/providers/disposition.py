@@ -1,5 +1,25 @@
 """What becomes of a call: decided here, in pure functions, and carried out by whoever holds it.
 
+Before a run, of a call that was handed out before (lost: how often a consumer had it and died, by the broker's count):
+
+    lost                  policy       last started alone  -> decision
+    0                     any                              -> Start
+    >= 1                  rerun=False                      -> End(outcome_unknown)
+    >= 1                  crashes=1                        -> Dead(attempts_exhausted)
+    < crashes - 1         else                             -> Start
+    crashes - 1           else                             -> StartAlone
+    >= crashes            else         never               -> StartAlone
+    >= crashes            else         not lost since      -> StartAlone
+    >= crashes            else         lost since          -> Dead(attempts_exhausted)
+    >= MOST_LOST          else                             -> Dead(attempts_exhausted)
+    no count to go by     rerun=False                      -> End(outcome_unknown)
+    no count to go by     else                             -> Start
+
+A worker that dies loses every call that it was given, those that did not kill it and those that it had not started yet
+among them. So the count alone convicts nobody: the last start that a call has is one with nothing beside it, and the
+call is given up when that one was lost too. It is never started more often than `crashes` says, and may be less often.
+Not every call that came back is started alone, since after a restart of the broker all that was in flight comes back.
+
 After a run:
 
     outcome   policy and deadline                        -> disposition
@@ -24,12 +44,16 @@ from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.schema.envelope import Call, Failed, Response
+from grundlag_bus.tools.endings import outcome_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_PAUSE = 2**20 - 1
 """Seconds: what the delay ladder holds."""
+
+MOST_LOST = 500
+"""However often workers died under others: the broker's own limit is 1,000, and it tells no caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +91,17 @@ class Retry:
 class Policy:
     """What an action allows to be done with its calls.
 
-    retry: for exceptions, None for never.
+    retry: for exceptions, None for never; crashes: starts in all when workers die; rerun: whether it may be started
+    again at all when one did. Raises ConfigurationError.
     """
 
     retry: Retry | None = None
+    crashes: int = 3
+    rerun: bool = True
+
+    def __post_init__(self) -> None:
+        if self.crashes < 1:
+            raise ConfigurationError(f"crashes={self.crashes} starts nothing: give at least 1.")
 
 
 # --- outcomes of one run ----------------------------------------------------------------------------------------------
@@ -132,6 +163,43 @@ class Dead:
 
 
 Disposition = End | Again | Dead
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start it, beside others."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartAlone:
+    """Start it with nothing beside it, for the last time."""
+
+
+def before_run(
+    call: Call, policy: Policy, *, lost: int | None, alone_at: int | None = None
+) -> Start | StartAlone | End | Dead:
+    """Decide what is to be done with a call that was handed out before.
+
+    lost: None where the broker's count means nothing; alone_at: how often it had been lost when it was last started
+    alone, None for never.
+    """
+    if not policy.rerun and lost != 0:
+        told = "a worker that had it ended without a word, and it may not be started again"
+        return End(outcome_unknown(call, told, published=True))
+    if not lost or (lost < policy.crashes - 1 and lost < MOST_LOST):
+        return Start()
+    lost_alone = alone_at is not None and lost > alone_at and lost >= policy.crashes
+    if policy.crashes > 1 and lost < MOST_LOST and not lost_alone:
+        return StartAlone()
+    return Dead(
+        Failed(
+            "attempts_exhausted",
+            f"{call.provider_id}.{call.action_id} lost its worker {lost} times"
+            + (", at last while nothing ran beside it" if lost_alone else "")
+            + ": see the workers' logs for what ended them.",
+            {"starts": min(lost, policy.crashes), "lost": lost},
+        )
+    )
 
 
 def after_run(outcome: Outcome, call: Call, policy: Policy, *, now: float) -> Disposition:

@@ -89,6 +89,8 @@ class Provider:
         answer: Any = None,
         lane: str = "main",
         retry: Retry | None = None,
+        crashes: int = 3,
+        rerun: bool = True,
         reads: Sequence[str] | None = None,
         idempotent: bool = False,
         parallel_safe: bool = False,
@@ -97,7 +99,9 @@ class Provider:
         """Make an action of the decorated function `(input)` or `(input, context)` and register it.
 
         The annotations give its input and output, the docstring its description. answer: the model of the answer, for
-        an action that may raise ToolInterrupt. The decorator returns the Action. Raises ConfigurationError.
+        an action that may raise ToolInterrupt. crashes: how often a call may be started when its workers die, the last
+        time with nothing beside it; rerun: False ends such a call as `outcome_unknown` instead. The decorator returns
+        the Action. Raises ConfigurationError.
         """
         scope = dict(sys._getframe(1).f_locals)  # noqa: SLF001  models defined beside an action, inside a function
 
@@ -114,6 +118,8 @@ class Provider:
                     execute=function,
                     lane=lane,
                     retry=retry,
+                    crashes=crashes,
+                    rerun=rerun,
                     reads=reads,
                     idempotent=idempotent,
                     parallel_safe=parallel_safe,

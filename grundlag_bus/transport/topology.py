@@ -143,6 +143,12 @@ class Topology:
         arguments = {"x-queue-type": "stream", "x-max-age": "1D", "x-stream-max-segment-size-bytes": 1_000_000}
         return Stream(f"{self.prefix}.cancels", arguments, (Binding(self.control, "cancel"),))
 
+    @property
+    def starts(self) -> Stream:
+        """Which calls were started with nothing beside them; declared on first use. A week is longer than an outage."""
+        arguments = {"x-queue-type": "stream", "x-max-age": "7D", "x-stream-max-segment-size-bytes": 1_000_000}
+        return Stream(f"{self.prefix}.starts", arguments)
+
     def event_queue(self, name: str, pattern: str) -> Queue:
         """Name where one listener hears the events that match, for example ``calendar.*``."""
         return Queue(f"{self.prefix}.events.{name}", (Binding(self.events, pattern),), _passing(60_000))

@@ -32,17 +32,32 @@ class Intake:
         self._receive = receive
         self._renewed = renewed
         self._subscriptions: dict[Place, Subscription] = {}
+        self._paused = False
 
     async def open(self) -> None:
         """Subscribe to every queue that is not subscribed to. Raises as `Transport.subscribe` does."""
+        self._paused = False
         for place in self._share.places:
             if place not in self._subscriptions:
-                self._subscriptions[place] = await self._transport.subscribe(
+                self._subscriptions[place] = subscription = await self._transport.subscribe(
                     self._transport.topology.call_queue(place.provider_id, place.lane_id),
                     partial(self._receive, place.provider_id, place.lane_id),
                     prefetch=place.concurrency,
                     renewed=self._renewed,
                 )
+                if self._paused:
+                    await subscription.pause()
+
+    async def pause(self) -> None:
+        """Take nothing for now; what is in hand can still be settled."""
+        self._paused = True
+        await asyncio.gather(*(subscription.pause() for subscription in self._subscriptions.values()))
+
+    def resume(self) -> None:
+        """Take again after `pause`. What is stopped stays so."""
+        self._paused = False
+        for subscription in self._subscriptions.values():
+            subscription.resume()
 
     async def stop(self) -> None:
         """Take nothing more; what is in hand can still be settled."""

@@ -9,6 +9,7 @@ from grundlag_bus.logs import get_logger
 from grundlag_bus.providers.disposition import Again, Dead, Disposition, End
 from grundlag_bus.schema.dead_letter import DeadLetter
 from grundlag_bus.schema.envelope import Failed, Response, encode_call, encode_reply
+from grundlag_bus.tools.endings import outcome_unknown
 from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.confirmed import Fate, publish_confirmed
 from grundlag_bus.workers.finished import Finished
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 REPLY_WITHIN = 60.0
 """Seconds that a finished call's reply is tried for, at least."""
+
+LAST_REPLY_WITHIN = 3.0
+"""Seconds that the reply of a call is tried for whose worker stops."""
 
 _LOGGER = get_logger("grundlag_bus.workers")
 
@@ -51,6 +55,17 @@ class Outbox:
         await self.reply(run, body)  # to who asked meanwhile
         self.finished.add(run.call, body, size=run.size)
         run.ack()
+
+    async def end_unsure(self, run: Run) -> None:
+        """Reply that a call may have run, if that can be within a moment, and settle it in any case."""
+        response = outcome_unknown(run.call, "its worker stopped, and it may not be started again", published=True)
+        try:
+            async with asyncio.timeout(LAST_REPLY_WITHIN):
+                await self.reply(run, encode_reply(self._local.reply(run.call, response)))
+        except TimeoutError:
+            _LOGGER.warning("reply_not_taken", call_id=run.call.call_id, reason="the worker stops")
+        finally:
+            run.ack()
 
     async def reply(self, run: Run, body: bytes) -> None:
         """Publish the reply to all who wait for it.

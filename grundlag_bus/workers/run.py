@@ -18,17 +18,20 @@ class Run:
 
     oversight: of its action, while that runs; over: whether it has its outcome; stopping: whether the worker cancelled
     it, which no action can do by itself; size: bytes of its envelope; later: newer generations that came before this
-    one was settled.
+    one was settled; begun: whether its action may have been started; redelivered, lost: as its deliveries say, at most.
     """
 
     __slots__ = (
         "_deliveries",
         "_mailboxes",
         "_muted",
+        "begun",
         "call",
         "later",
+        "lost",
         "over",
         "oversight",
+        "redelivered",
         "serving",
         "size",
         "stopping",
@@ -41,7 +44,8 @@ class Run:
         self.size = len(delivery.message.body)
         self.oversight = Oversight()
         self.later: list[tuple[Call, Delivery]] = []
-        self.over = False
+        self.begun = self.over = self.redelivered = False
+        self.lost = 0
         self.stopping = False
         self._muted = False
         self._deliveries: list[Delivery] = []
@@ -52,6 +56,8 @@ class Run:
         """Settle this delivery too when the call ends, and reply to whoever sent it."""
         if self._muted:
             return  # it goes back with the subscription
+        self.redelivered = self.redelivered or delivery.redelivered
+        self.lost = max(self.lost, delivery.lost)
         self._deliveries.append(delivery)
         if delivery.message.reply_to is not None:
             self._mailboxes[delivery.message.reply_to] = None

@@ -8,6 +8,8 @@ Rules:
 - A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
   it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
 - A cancelled call is not started, and stopped where it runs; its reply tells when it has stopped, or that it does not.
+- Only then its budget of crashes is looked at: see `disposition` for what is decided, `alone` for how the last start is
+  made. An action with `rerun=False` that is stopped with the worker is settled, as one whose outcome is unknown.
 - The next generation of a call that is still being settled here waits until that is done.
 - What is not finished when the worker stops is given back unsettled, without a reply.
 """
@@ -27,11 +29,13 @@ from grundlag_bus.providers import failures
 from grundlag_bus.providers.local import CANCEL_GRACE, LocalCaller
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply, new_call_id
 from grundlag_bus.tools.endings import cancelled, outcome_unknown
+from grundlag_bus.workers.alone import Alone
 from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.control import Control
 from grundlag_bus.workers.intake import Intake
 from grundlag_bus.workers.outbox import Outbox
 from grundlag_bus.workers.reports import Reports
+from grundlag_bus.workers.returned import Returned
 from grundlag_bus.workers.run import Run
 from grundlag_bus.workers.share import share_of
 
@@ -103,6 +107,8 @@ class Worker:
         self._control = Control(transport, self.name, cancel=self._cancel)
         self._runs: dict[str, Run] = {}
         self._started: set[Run] = set()
+        self._alone = Alone(self._intake, self._started)
+        self._returned = Returned(transport, registry, self._outbox, self._alone, worker=self.name)
         self._beside: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
@@ -132,6 +138,7 @@ class Worker:
         self._aborted.clear()
         self._local.drain.begun = False
         self._local.open()
+        self._alone.open()
         async with self._registry:
             try:
                 await self._transport.open()
@@ -165,6 +172,7 @@ class Worker:
         self._local.drain.begun = True
         for work in self._beside:
             work.cancel()
+        self._alone.close()
         try:
             await self._intake.stop()
             await self._all_ended(within=0 if self._aborted.is_set() else self._grace)
@@ -173,6 +181,7 @@ class Worker:
                 for run in list(self._started):
                     run.stop()
                 await self._all_ended(within=STOP_WITHIN)
+                await asyncio.gather(*(self._stopped(run) for run in self._started))
             finally:
                 await self._intake.close()
                 await self._control.close()
@@ -258,11 +267,13 @@ class Worker:
 
     async def _serve(self, run: Run) -> None:
         try:
-            disposition = await self._run(run)
-            await self._outbox.carry_out(run, disposition)
+            if run.redelivered:
+                await self._returned.serve(run, self._begin)
+            else:
+                await self._begin(run)
         except asyncio.CancelledError as error:
             if run.stopping:
-                run.nack()
+                await self._stopped(run)
                 raise
             # The action cancelled its own asyncio task. Given back, the call would do so again at once.
             this_task = run.serving
@@ -279,6 +290,17 @@ class Worker:
             with suppress(GrundlagError):
                 await self._outbox.reply(run, encode_reply(Reply(run.call.call_id, failed, self.name)))
             run.reject()
+
+    async def _begin(self, run: Run) -> None:
+        run.begun = True
+        await self._outbox.carry_out(run, await self._run(run))
+
+    async def _stopped(self, run: Run) -> None:
+        """Give back a call that the worker stopped, or end it where it may not be started again."""
+        if run.begun and not self._returned.policy(run).rerun:
+            await self._outbox.end_unsure(run)
+        else:
+            run.nack()
 
     async def _run(self, run: Run) -> Disposition:
         """Run the call to its outcome, and send what it told before."""

@@ -284,6 +284,32 @@ async def hold(gate: Named, ctx: ActionContext) -> Named:
     return Named(name=ctx.call_id)
 
 
+async def _held(gate: Named) -> Named:
+    """Notes each start, and how many run at once, under the gate's name."""
+    seen.runs[f"hold {gate.name}"] += 1
+    seen.notes.append(("begins", gate.name))
+    try:
+        await eventually(seen.gate(gate.name).is_set, within=60)
+    finally:
+        seen.notes.append(("ends", gate.name))
+    return gate
+
+
+@contract.action("holdOnce", name="Wait until a gate opens, and start no second time", rerun=False)
+async def hold_once(gate: Named) -> Named:
+    return await _held(gate)
+
+
+@contract.action("holdFrail", name="Wait until a gate opens, and survive no worker", crashes=1)
+async def hold_frail(gate: Named) -> Named:
+    return await _held(gate)
+
+
+@contract.action("holdTwice", name="Wait until a gate opens, and survive one worker", crashes=2)
+async def hold_twice(gate: Named) -> Named:
+    return await _held(gate)
+
+
 @contract.action(
     "flaky", name="Fail a few times", retry=Retry(on=(ConnectionError, ActionFailed), attempts=3, backoff=0)
 )

@@ -15,6 +15,7 @@ from grundlag_bus import MemoryTransport, SealKeys, ToolContext, ToolInterrupt, 
 from grundlag_bus.adapters.bus import TransportBus
 from grundlag_bus.transport import named_bus
 from tests.support.contract_registry import make_registry, variable
+from tests.support.transports import reconnect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -44,6 +45,15 @@ class RunningWorker:
         if self.serving.done():
             await self.serving
         return self
+
+    async def kill(self) -> None:
+        """End it as SIGKILL would: it says nothing more, and all that it has in hand counts as lost."""
+        for run in list(self.worker._started):
+            run.mute()
+        await self.worker._intake.stop()
+        await reconnect(self.transport)
+        await self.worker.abort()
+        await self.stop()
 
     async def stop(self) -> None:
         """Drain it, and close its transport."""
@@ -126,6 +136,10 @@ class Host:
             variable.reset(token)
         self.workers.append(running)
         return await running.started()
+
+    async def kill_worker(self) -> None:
+        """Kill the first of the workers."""
+        await self.workers.pop(0).kill()
 
     async def stop_workers(self) -> None:
         """Stop them all; what they announced stays."""

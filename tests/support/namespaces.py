@@ -29,7 +29,7 @@ async def delete_namespaces(url: str, namespaces: Iterable[str]) -> None:
         channel = await connection.channel()
         for topology in map(Topology, namespaces):
             queues = [topology.call_queue(provider, lane) for provider in PROVIDERS for lane in LANES]
-            streams = (topology.manifests.name, topology.cancels.name)
+            streams = (topology.manifests.name, topology.starts.name, topology.cancels.name)
             for name in (topology.dead_queue.name, *streams, *(queue.name for queue in queues)):
                 await channel.queue_delete(name)
             exchanges = list(topology.exchanges)

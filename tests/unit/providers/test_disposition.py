@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from grundlag_bus import Call, Completed, ConfigurationError, Failed, Request, Retry
 from grundlag_bus.providers.disposition import (
     LONGEST_PAUSE,
+    MOST_LOST,
     Again,
     Dead,
     Deferred,
@@ -19,7 +20,10 @@ from grundlag_bus.providers.disposition import (
     Outcome,
     Policy,
     Raised,
+    Start,
+    StartAlone,
     after_run,
+    before_run,
     checked_pause,
 )
 
@@ -117,10 +121,82 @@ def test_what_is_no_pause_is_refused(wrong: Any) -> None:
         checked_pause(wrong)
 
 
+# --- the table of calls that came back --------------------------------------------------------------------------------
+
+
+def decided(policy: Policy, *, lost: int | None, alone_at: int | None = None) -> Any:
+    """Name what is decided; of a response, its code too."""
+    match before_run(call(), policy, lost=lost, alone_at=alone_at):
+        case End(Failed(code)):
+            return End, code
+        case Dead(Failed(code)):
+            return Dead, code
+        case other:
+            return type(other)
+
+
+def test_what_was_given_back_unstarted_is_started() -> None:
+    assert decided(Policy(), lost=0) is Start
+    assert decided(Policy(crashes=1), lost=0) is Start
+    assert decided(Policy(rerun=False), lost=0) is Start
+
+
+def test_the_last_start_of_a_call_that_loses_its_workers_is_alone() -> None:
+    assert [decided(Policy(crashes=4), lost=lost) for lost in range(4)] == [Start, Start, Start, StartAlone]
+    assert [decided(Policy(), lost=lost) for lost in range(3)] == [Start, Start, StartAlone]
+    assert [decided(Policy(crashes=2), lost=lost) for lost in range(2)] == [Start, StartAlone]
+
+
+def test_who_died_under_others_only_is_not_given_up() -> None:
+    assert {decided(Policy(), lost=lost) for lost in range(3, MOST_LOST)} == {StartAlone}
+
+
+def test_who_was_lost_alone_is_dead() -> None:
+    assert decided(Policy(), lost=3, alone_at=2) == (Dead, "attempts_exhausted")
+    assert decided(Policy(), lost=9, alone_at=2) == (Dead, "attempts_exhausted")
+
+
+def test_a_start_alone_that_was_given_back_is_made_again() -> None:
+    assert decided(Policy(), lost=2, alone_at=2) is StartAlone
+    assert decided(Policy(), lost=7, alone_at=7) is StartAlone
+
+
+def test_with_one_start_the_first_loss_is_the_end() -> None:
+    assert decided(Policy(crashes=1), lost=1) == (Dead, "attempts_exhausted")
+
+
+def test_there_is_an_end_to_dying_under_others() -> None:
+    assert decided(Policy(crashes=1000), lost=MOST_LOST) == (Dead, "attempts_exhausted")
+    assert decided(Policy(), lost=MOST_LOST) == (Dead, "attempts_exhausted")
+
+
+@pytest.mark.parametrize("lost", [1, 2, 1000, None])
+def test_what_may_not_be_started_again_has_an_unknown_outcome(lost: int | None) -> None:
+    assert decided(Policy(rerun=False), lost=lost) == (End, "outcome_unknown")
+
+
+def test_where_the_broker_s_count_means_nothing_a_call_is_started_again() -> None:
+    assert decided(Policy(crashes=1), lost=None) is Start
+
+
+def test_a_dead_call_tells_how_often_it_was_started_and_lost() -> None:
+    dead = before_run(call(), Policy(), lost=7, alone_at=6)
+    assert isinstance(dead, Dead)
+    assert dead.response.details == {"starts": 3, "lost": 7}
+
+
+@pytest.mark.parametrize("crashes", [0, -1])
+def test_crashes_that_start_nothing_are_refused(crashes: int) -> None:
+    with pytest.raises(ConfigurationError, match="crashes"):
+        Policy(crashes=crashes)
+
+
 # --- properties -------------------------------------------------------------------------------------------------------
 
 policies = st.builds(
     Policy,
+    crashes=st.integers(1, 20),
+    rerun=st.booleans(),
     retry=st.none() | st.builds(Retry, on=st.just(ValueError), attempts=st.integers(1, 50), backoff=st.floats(0, 1e5)),
 )
 outcomes = st.one_of(
@@ -159,3 +235,51 @@ def test_a_call_that_always_raises_ends_after_its_attempts(policy: Policy) -> No
     while isinstance(disposition := after_run(raised(), waiting, policy, now=NOW), Again):
         waiting, starts = disposition.call, starts + 1
     assert starts == (policy.retry.attempts if policy.retry else 1)
+
+
+# What befalls a call that is handed out: its worker dies before it starts it, dies of it or of another one while it
+# runs, or gives it back.
+fates = st.lists(st.sampled_from(["dies before", "dies meanwhile", "gives it back", "gives it back started"]))
+
+
+def befall(call_: Call, policy: Policy, fate: list[str], *, innocent: bool) -> tuple[int, Any]:
+    """Hand a call out until it ends. Returns how many of its starts a worker died in, and how it ended."""
+    lost = crashed = 0
+    handed_out, alone_at = False, None
+    for what in [*fate, *["dies meanwhile"] * (MOST_LOST + 20)]:
+        decision = before_run(call_, policy, lost=lost, alone_at=alone_at) if handed_out else Start()
+        handed_out = True
+        match what, decision:
+            case _, End() | Dead():
+                return crashed, decision
+            case "gives it back", _:
+                continue
+            case "dies before", _:
+                lost += 1
+                continue
+            case "gives it back started", _:
+                alone_at = lost if isinstance(decision, StartAlone) else alone_at
+                continue
+        if isinstance(decision, StartAlone):
+            if innocent:
+                return crashed, "finished"
+            alone_at = lost
+        lost, crashed = lost + 1, crashed + 1
+    raise AssertionError("It came again and again.")
+
+
+@given(policies, fates)
+def test_a_call_that_kills_its_workers_ends_and_is_started_no_more_often_than_it_may_be(
+    policy: Policy, fate: list[str]
+) -> None:
+    crashed, ended = befall(call(), policy, fate, innocent=False)
+    assert isinstance(ended, End | Dead)
+    assert crashed <= (policy.crashes if policy.rerun else 1)
+
+
+@given(st.builds(Policy, crashes=st.integers(2, 20)), fates)
+def test_a_call_whose_workers_die_of_others_is_not_given_up(policy: Policy, fate: list[str]) -> None:
+    """Of its last starts, that is, those before may all be lost."""
+    crashed, ended = befall(call(), policy, [what for what in fate if what != "gives it back started"], innocent=True)
+    assert ended == "finished"
+    assert crashed <= policy.crashes - 1

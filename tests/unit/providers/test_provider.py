@@ -46,6 +46,16 @@ def test_lanes_are_those_of_its_actions() -> None:
     assert provider.lanes == ("long", "main")
 
 
+def test_an_action_says_how_often_it_may_be_started_when_its_workers_die() -> None:
+    provider = Provider("notes", name="Notes")
+    policy = provider.action("add", name="Add", crashes=5, rerun=False)(_act).policy
+    assert (policy.crashes, policy.rerun) == (5, False)
+    usual = provider.action("usual", name="Add")(_act).policy
+    assert (usual.crashes, usual.rerun) == (3, True)
+    with pytest.raises(ConfigurationError, match="action none: crashes=0 starts nothing: give at least 1"):
+        provider.action("none", name="Add", crashes=0)(_act)
+
+
 @pytest.mark.parametrize("bad", ["", "1", "a b", "a.b", "ä", "a" * 41, "a\n"])
 def test_an_id_is_a_letter_and_39_letters_digits_or_two_signs(bad: str) -> None:
     Provider("a" * 40, name="A")
