@@ -163,11 +163,15 @@ class Transport(Protocol):
         *,
         prefetch: int,
         renewed: Callable[[], None] | None = None,
+        consumer_timeout: float | None = None,
     ) -> Subscription:
         """Declare the queue with its bindings and consume it.
 
         receive: called in the loop for each delivery, must return at once and must not raise.
         renewed: called when, after a reconnect, the queue had to be made anew (what it held is gone).
+        consumer_timeout: seconds after which the broker takes back a delivery that is not settled, and hands it out
+        again, to whomever; it is not counted as lost, and settling it late does nothing. A broker that does not honour
+        this (`Broker.honours_consumer_timeout`) goes by its own, and may take back all that is in hand with it.
         Raises BusUnreachableError, TopologyMismatchError, TransportClosedError.
         """
 

@@ -107,11 +107,19 @@ class MemoryTransport:
         *,
         prefetch: int,
         renewed: Callable[[], None] | None = None,  # noqa: ARG002  there is no connection to lose
+        consumer_timeout: float | None = None,
     ) -> _Subscription:
-        """Declare the queue and consume it. prefetch: 0 is without bound."""
+        """Declare the queue and consume it. prefetch: 0 is without bound; consumer_timeout: by the loop's clock."""
         if not self._open:
             raise _closed()
-        subscription = _Subscription(self._bus, self._bus.declare(queue), receive, prefetch, self._subscriptions)
+        subscription = _Subscription(
+            self._bus,
+            self._bus.declare(queue),
+            receive,
+            prefetch=prefetch,
+            consumer_timeout=consumer_timeout,
+            siblings=self._subscriptions,
+        )
         self._subscriptions.add(subscription)
         return subscription
 
@@ -129,10 +137,11 @@ class MemoryTransport:
 class _Delivery:
     """A message in hand."""
 
-    __slots__ = ("_subscription", "lost", "message", "redelivered")
+    __slots__ = ("_subscription", "lost", "message", "redelivered", "since")
 
     def __init__(self, subscription: _Subscription, entry: Entry) -> None:
         self._subscription = subscription
+        self.since = subscription.loop.time()
         self.message = entry.message
         self.redelivered = entry.redelivered
         self.lost = entry.lost
@@ -150,18 +159,23 @@ class _Delivery:
 class _Subscription:
     """A consumer of one queue and what it has in hand, in the order of delivery."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a consumer is made of
         self,
         bus: MemoryBus,
         queue: MemoryQueue,
         receive: Callable[[Delivery], None],
+        *,
         prefetch: int,
+        consumer_timeout: float | None,
         siblings: set[_Subscription],
     ) -> None:
+        self.loop = asyncio.get_running_loop()
         self._bus = bus
         self._queue = queue
         self._receive = receive
         self._prefetch = prefetch or sys.maxsize
+        self._timeout = consumer_timeout
+        self._alarm: asyncio.TimerHandle | None = None
         self._siblings = siblings
         self._in_hand: dict[_Delivery, Entry] = {}
         self._stopped = False
@@ -176,7 +190,19 @@ class _Subscription:
         self._in_hand[delivery] = entry
         if len(self._in_hand) < self._prefetch:
             self._queue.free(self)
+        if self._timeout is not None and self._alarm is None:
+            self._alarm = self.loop.call_later(self._timeout, self._take_back, self._timeout)
         self._receive(delivery)
+
+    def _take_back(self, seconds: float) -> None:
+        """Give back what is in hand for longer than that."""
+        self._alarm = None
+        now = self.loop.time()
+        for delivery in tuple(self._in_hand):  # the oldest first
+            if now - delivery.since < seconds:
+                self._alarm = self.loop.call_at(delivery.since + seconds, self._take_back, seconds)
+                return
+            self.give_back(delivery)
 
     def settle(self, delivery: _Delivery) -> Entry | None:
         """Return what is settled by this, or None if it was settled before."""
@@ -211,6 +237,8 @@ class _Subscription:
     async def close(self) -> None:
         await self.stop()
         self._siblings.discard(self)
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._receive = _nobody  # a receiver that keeps its deliveries would keep itself and the bus
         for delivery in tuple(self._in_hand):
             self.give_back(delivery)

@@ -2,12 +2,27 @@
 
     detached -> attach: (after a first time: is the queue still there?) channel, prefetch, declare, bind, consume
     attached -> connection lost, channel closed   -> detached, and every delivery in hand is void
-             -> consumer cancelled by the broker  -> consume again with a fresh tag on the same channel: what is in
-                                                     hand there can still be settled
+             -> consumer cancelled by the broker  -> attach anew on another channel. The one before is retired: it
+                                                     takes nothing and lives until all in hand there is settled
     pause    -> cancel the consumer; what the broker had sent before is given back. Attached again after resume, or
                 not attached again before it, whatever becomes of the connection
     stop     -> as pause, for good
     close    -> stop, give back what is not settled, close the channel
+
+What the broker does when a delivery is not settled within the consumer's time-out, as measured on 4.3.6:
+
+- It notices at once, within some ten milliseconds. The message is available again, and comes with `redelivered` and
+  uncounted (`x-delivery-count` stays). Acking the old delivery settles nothing any more.
+- It cancels that consumer and nothing else: connection, channel and the other deliveries on it are well. It cancels the
+  same tag once more for each other delivery that is too late.
+- It keeps the tag, so that a second consumer with it costs the connection (530), and takes the consumer up again when
+  all that it had timed out is settled, under the old tag: then there are two. Hence the other channel. From 4.3.7 on it
+  forgets a consumer whose cancel was answered, which aiormq does.
+- If this side cancels the tag as well, then the next delivery of it that is too late closes the channel (406). So that
+  is done only to a consumer that was taken up again.
+
+3.10 knows no such argument. At its own time-out (`consumer_timeout`, looked at once a minute) it closes the channel,
+and all deliveries on it come again.
 
 An attempt that fails halfway is made again as a whole, which does no harm. A queue that was found missing counts as
 renewed until it is consumed, whoever made it meanwhile.
@@ -42,7 +57,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 class RabbitSubscription:
     """See `Subscription`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  as `Transport.subscribe`, and the link
         self,
         link: Link,
         queue: Queue,
@@ -50,13 +65,17 @@ class RabbitSubscription:
         *,
         prefetch: int,
         renewed: Callable[[], None] | None,
+        consumer_timeout: float | None = None,
     ) -> None:
         self._link = link
         self._queue = queue
         self._receive = receive
         self._prefetch = prefetch
         self._renewed = renewed
+        milliseconds = None if consumer_timeout is None else round(consumer_timeout * 1000)
+        self._arguments = None if milliseconds is None else {"x-consumer-timeout": milliseconds}
         self._consumer: Consumer | None = None
+        self._retired: set[Consumer] = set()
         self._attached_once = False
         self._was_gone = False
         self._complaint = ""
@@ -145,6 +164,7 @@ class RabbitSubscription:
             while not self._closing:
                 self._changed.clear()
                 try:
+                    await self._see_to_retired()
                     if not self.wanted:
                         await self._cancel()
                     elif not await self._attach():
@@ -185,8 +205,16 @@ class RabbitSubscription:
             return False
         if self._attached_once:
             self._was_gone = self._was_gone or not await exists(connection, self._queue.name)
+        if consumer is not None and consumer.live and consumer.has_lost_one:
+            self._retired.add(consumer)
+            self._consumer = None
+            await consumer.retire()
+            await self._see_to_retired()
+            consumer = None
         if consumer is None or not consumer.live or consumer.connection is not connection:
-            consumer = self._consumer = Consumer(connection, self._receive, self._changed, self._prefetch)
+            consumer = self._consumer = Consumer(
+                connection, self._receive, self._changed, prefetch=self._prefetch, arguments=self._arguments
+            )
             consumer.gives_back = not self.wanted
         await self._consume(consumer)
         self._attached_once = True
@@ -199,6 +227,17 @@ class RabbitSubscription:
             if self._renewed is not None:
                 self._renewed()
         return True
+
+    async def _see_to_retired(self) -> None:
+        for consumer in tuple(self._retired):
+            try:
+                if consumer.live and consumer.revived:
+                    await consumer.end_again()
+            except (AMQPError, ConnectionError):
+                consumer.live = False
+            if not consumer.live or not consumer.in_hand:
+                self._retired.discard(consumer)
+                await consumer.close()
 
     async def _consume(self, consumer: Consumer) -> None:
         try:
@@ -231,8 +270,8 @@ class RabbitSubscription:
 
     async def _end(self) -> None:
         await self._cancel()
-        if self._consumer is not None:
-            await self._consumer.close()
+        for consumer in (*self._retired, *([self._consumer] if self._consumer is not None else [])):
+            await consumer.close()
         if not self._started.done():
             self._started.set_exception(TransportClosedError(f"The subscription of {self._queue.name} was closed."))
         self._started.exception()  # seen, also where nobody waits any more

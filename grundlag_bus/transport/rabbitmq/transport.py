@@ -248,10 +248,13 @@ class RabbitTransport:
         *,
         prefetch: int,
         renewed: Callable[[], None] | None = None,
+        consumer_timeout: float | None = None,
     ) -> Subscription:
         """See `Transport.subscribe`."""
         self._open_publisher()
-        subscription = RabbitSubscription(self._links[1], queue, receive, prefetch=prefetch, renewed=renewed)
+        subscription = RabbitSubscription(
+            self._links[1], queue, receive, prefetch=prefetch, renewed=renewed, consumer_timeout=consumer_timeout
+        )
         self._subscriptions.add(subscription)
         subscription.when_closed(self._subscriptions.discard)
         await subscription.start(self._connect_timeout)

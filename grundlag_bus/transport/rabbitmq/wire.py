@@ -47,8 +47,8 @@ class Taker:
     def confirmed(self, tag: int, *, multiple: bool, accepted: bool) -> None:
         """Hear that the broker took over, or refused, the publish with this number (and all before)."""
 
-    def cancelled(self) -> None:
-        """Hear that the broker cancelled a consumer of the channel."""
+    def cancelled(self, tag: str) -> None:
+        """Hear that the broker cancelled the consumer with this tag; it may say so several times."""
 
     def closed(self, reason: str) -> None:
         """Hear that the broker closed the channel, or that the connection ended. Nothing follows."""
@@ -209,7 +209,7 @@ class Wire(asyncio.StreamReaderProtocol):
             else:
                 self._pass_on(data[at - 7 : end])
                 if method == frames.BASIC_CANCEL:
-                    taker.cancelled()
+                    taker.cancelled(frames.read_short(data, at + 4))
                 elif method == frames.CHANNEL_CLOSE_OK:
                     self._forget(channel)
                 elif method == frames.CHANNEL_CLOSE:

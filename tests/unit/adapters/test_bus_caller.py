@@ -109,7 +109,9 @@ class ToldTransport:
         elif end is not None:
             raise end
 
-    async def subscribe(self, queue: Queue, receive: Any, *, prefetch: int, renewed: Any = None) -> ToldSubscription:
+    async def subscribe(
+        self, queue: Queue, receive: Any, *, prefetch: int, renewed: Any = None, consumer_timeout: float | None = None
+    ) -> ToldSubscription:
         self.receive, self.renewed = receive, renewed
         return self.subscription
 

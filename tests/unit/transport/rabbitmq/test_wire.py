@@ -37,8 +37,8 @@ class Heard(Taker):
     def confirmed(self, tag: int, *, multiple: bool, accepted: bool) -> None:
         self.events.append(("confirmed", tag, multiple, accepted))
 
-    def cancelled(self) -> None:
-        self.events.append(("cancelled",))
+    def cancelled(self, tag: str) -> None:
+        self.events.append(("cancelled", tag))
 
     def closed(self, reason: str) -> None:
         self.events.append(("closed", reason))
@@ -100,7 +100,7 @@ HEARD = [
     ("confirmed", 7, False, True),
     ("blocked", "memory"),
     ("blocked", None),
-    ("cancelled",),
+    ("cancelled", "consumer"),
     ("closed", "PRECONDITION_FAILED - x"),
 ]
 
