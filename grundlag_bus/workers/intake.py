@@ -44,6 +44,7 @@ class Intake:
                     partial(self._receive, place.provider_id, place.lane_id),
                     prefetch=place.concurrency,
                     renewed=self._renewed,
+                    consumer_timeout=place.lane.consumer_timeout,
                 )
                 if self._paused:
                     await subscription.pause()
