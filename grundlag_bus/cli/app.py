@@ -110,8 +110,22 @@ def worker(  # noqa: PLR0913  the command's options
             show_default=False,
         ),
     ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Serve in so many processes, each with all of that, under one more.")
+    ] = 1,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="PORT",
+            help="Answer /live, /ready and /metrics there; 0 takes any free port.",
+            show_default=False,
+        ),
+    ] = None,
     keys_file: KeysFile = None,
     grace: Annotated[float, typer.Option(min=0, help="Seconds that running calls get when it stops.")] = 30.0,
+    report_to: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> int:
     """Serve a registry's actions from the bus until SIGTERM or Ctrl-C; a second one does not wait for running calls."""
     from grundlag_bus.cli.worker import WorkerOptions, serve  # noqa: PLC0415  loaded when it runs
@@ -130,6 +144,9 @@ def worker(  # noqa: PLR0913  the command's options
         keys_file=keys_file,
         grace=grace,
         level=log_level(ctx, "info"),
+        processes=processes,
+        health_port=health_port,
+        report_to=report_to,
     )
     return serve(options)
 

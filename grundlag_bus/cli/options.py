@@ -12,11 +12,13 @@ from typer.core import TyperGroup
 from grundlag_bus.cli.source import Source
 from grundlag_bus.errors import ConfigurationError
 
+URL = "GRUNDLAG_URL"
+
 Url: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--url",
-        envvar="GRUNDLAG_URL",
+        envvar=URL,
         help="The bus: amqp://user:password@host:port/vhost, or amqps://.",
         show_default=False,
     ),
@@ -65,6 +67,9 @@ class AtOnce:
 
     lane: str | None
     calls: int
+
+    def __str__(self) -> str:
+        return str(self.calls) if self.lane is None else f"{self.lane}={self.calls}"
 
 
 def read_at_once(text: str) -> AtOnce:

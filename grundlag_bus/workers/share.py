@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from grundlag_bus.providers.registry import ProviderRegistry
+    from grundlag_bus.transport.base import Broker
 
 Concurrency = int | Mapping[str, int] | None
 
@@ -51,16 +52,16 @@ class Share:
         """Return the seconds that an action of a lane may run."""
         return next((place.lane.limit for place in self.places if place.lane_id == lane_id), math.inf)
 
-    def check_broker(self, *, honours_consumer_timeout: bool) -> None:
+    def check_broker(self, broker: Broker) -> None:
         """Raise ConfigurationError when the broker would take deliveries back before their actions may end."""
-        if honours_consumer_timeout:
+        if broker.honours_consumer_timeout:
             return
         for place in self.places:
             if place.lane.needs_own_timeout:
                 raise ConfigurationError(
                     f"Calls of lane {place.lane_id!r} (provider {place.provider_id}) may run for "
-                    f"{place.lane.limit:g} s, and this broker takes a call back after {BROKERS_DEFAULT:g} s whatever a "
-                    "worker asks: use RabbitMQ 4.0 or newer, or serve other lanes alone (--lane main, or "
+                    f"{place.lane.limit:g} s, and {broker} takes a call back after {BROKERS_DEFAULT:g} s whatever a "
+                    "worker asks for: use RabbitMQ 4.0 or newer, or serve other lanes alone (--lane main, or "
                     'Worker(lanes=["main"])).'
                 )
 

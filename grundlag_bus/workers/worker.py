@@ -38,6 +38,7 @@ from grundlag_bus.workers.reports import Reports
 from grundlag_bus.workers.returned import Returned
 from grundlag_bus.workers.run import Run
 from grundlag_bus.workers.share import share_of
+from grundlag_bus.workers.status import WorkerStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine, Mapping
@@ -128,6 +129,22 @@ class Worker:
         """How many calls run here."""
         return len(self._runs)
 
+    def status(self) -> WorkerStatus:
+        """Tell how it stands now."""
+        state = self._transport.state
+        return WorkerStatus(
+            self.name,
+            self.providers,
+            self.lanes,
+            started=self.started.is_set(),
+            draining=self._local.drain.begun,
+            in_flight=self.in_flight,
+            connected=state.connected,
+            blocked=state.blocked,
+            consumers_wanted=state.consumers_wanted,
+            consumers_actual=state.consumers_actual,
+        )
+
     async def run(self) -> None:
         """Serve until cancelled, then drain: take nothing more, give running calls their grace time, flush.
 
@@ -142,6 +159,7 @@ class Worker:
         async with self._registry:
             try:
                 await self._transport.open()
+                self._share.check_broker(self._transport.broker)
                 await self._control.open()
                 await self._intake.open()
                 await announce(self._transport, self._registry)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from grundlag_bus import Provider, ProviderRegistry
+from grundlag_bus import ActionContext, Provider, ProviderRegistry
 
 
 class Nothing(BaseModel):
@@ -41,11 +42,19 @@ async def who(_: Nothing) -> Ran:
 
 
 @swift.action("write", name="Write")
-async def write(given: Line) -> Ran:
+async def write(given: Line, ctx: ActionContext) -> Ran:
     """Adds a line to a file, a while after it was started."""
+    ctx.logger.warning("write_started")
     await asyncio.sleep(given.seconds)
     _append(given)
     return Ran(pid=os.getpid())
+
+
+@swift.action("block", name="Block")
+async def block(given: Line) -> None:
+    """Blocks the event loop, and tells so in a file."""
+    _append(given)
+    time.sleep(given.seconds)  # noqa: ASYNC251  what is tested
 
 
 @swift.action("die", name="Die")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -12,15 +11,15 @@ import structlog
 from grundlag_bus.adapters import connect
 from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.registries import load_registry
+from grundlag_bus.cli.worker.signals import on_signals
 from grundlag_bus.providers.seal import SealKeys
 from grundlag_bus.workers import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    import signal
+    from collections.abc import AsyncIterator
 
     from grundlag_bus.cli.worker.options import WorkerOptions
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _LOGGER = structlog.get_logger("grundlag_bus.cli")
 
@@ -41,12 +40,6 @@ async def work(options: WorkerOptions) -> int:
         on_signals(receive)
         await serving.ended()
         return 128 + received[-1] if serving.aborted else Exit.COMPLETED
-
-
-def on_signals(receive: Callable[[signal.Signals], None]) -> None:
-    """Have it called in the loop at each SIGTERM and SIGINT."""
-    for which in SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(which, receive, which)
 
 
 @asynccontextmanager

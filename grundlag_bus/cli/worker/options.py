@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """spec: the registry as module:name; providers, lanes: none named means all; level: of the log."""
+    """spec: the registry as module:name; providers, lanes: none named means all; level: of the log.
+
+    health_port: where health and metrics are told; report_to: the socket to the supervisor that started this process.
+    """
 
     spec: str
     url: str
@@ -26,6 +29,20 @@ class WorkerOptions:
     keys_file: Path | None
     grace: float
     level: str
+    processes: int = 1
+    health_port: int | None = None
+    report_to: int | None = None
+
+    def arguments(self) -> list[str]:
+        """Return the command line of one of the processes, without the bus's address."""
+        return [
+            *("worker", self.spec, f"--namespace={self.namespace}", f"--grace={self.grace}"),
+            *(f"--provider={provider}" for provider in self.providers),
+            *(f"--lane={lane}" for lane in self.lanes),
+            *(f"--concurrency={said}" for said in self.concurrency),
+            *(() if self.keys_file is None else (f"--keys={self.keys_file}",)),
+            *(("--debug",) if self.level == "debug" else ()),
+        ]
 
     def concurrency_of(self, registry: ProviderRegistry) -> int | dict[str, int] | None:
         """Return how many calls run at once in each lane: what is said of a lane counts before what is said of all."""

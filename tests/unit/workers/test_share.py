@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from grundlag_bus import ConfigurationError, MemoryTransport, Provider, ProviderRegistry, Worker
+from grundlag_bus.transport.base import Broker
 from grundlag_bus.transport.memory import MemoryBus
 from grundlag_bus.workers.lanes import BROKERS_DEFAULT, LANES, Lane, lane_of
 from grundlag_bus.workers.share import share_of
@@ -32,6 +33,10 @@ def provider(id: str, *lanes: str) -> Provider:  # noqa: A002  the field's name
 @pytest.fixture
 def registry() -> ProviderRegistry:
     return ProviderRegistry([provider("calendar", "main", "long"), provider("mail", "main", "bulk")])
+
+
+def broker(*, honours: bool) -> Broker:
+    return Broker("RabbitMQ", (3, 10, 8), honours_consumer_timeout=honours, counts_only_losses=honours)
 
 
 def places(registry: ProviderRegistry, **chosen: Any) -> list[tuple[str, str, int]]:
@@ -111,12 +116,12 @@ def test_another_limit_brings_another_consumer_timeout() -> None:
 
 
 def test_a_broker_that_goes_by_its_own_timeout_serves_no_lane_that_is_longer(registry: ProviderRegistry) -> None:
-    share_of(registry).check_broker(honours_consumer_timeout=True)
-    share_of(registry, lanes=["main"]).check_broker(honours_consumer_timeout=False)
+    share_of(registry).check_broker(broker(honours=True))
+    share_of(registry, lanes=["main"]).check_broker(broker(honours=False))
     with pytest.raises(ConfigurationError, match=r"lane 'long' \(provider calendar\).*--lane main"):
-        share_of(registry).check_broker(honours_consumer_timeout=False)
+        share_of(registry).check_broker(broker(honours=False))
     with pytest.raises(ConfigurationError, match="lane 'main'"):
-        share_of(registry, lanes=["main"], limits={"main": 3600.0}).check_broker(honours_consumer_timeout=False)
+        share_of(registry, lanes=["main"], limits={"main": 3600.0}).check_broker(broker(honours=False))
 
 
 # --- a worker ---------------------------------------------------------------------------------------------------------

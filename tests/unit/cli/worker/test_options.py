@@ -1,6 +1,9 @@
-"""What the command line of a worker says of concurrency, by lane."""
+"""What the command line of a worker says: of concurrency by lane, and to each of several processes."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import typer
@@ -8,8 +11,10 @@ from pydantic import BaseModel
 
 from grundlag_bus.cli.options import AtOnce, read_at_once
 from grundlag_bus.cli.worker.options import WorkerOptions
+from grundlag_bus.cli.worker.status import decode_status, encode_status
 from grundlag_bus.providers.provider import Provider
 from grundlag_bus.providers.registry import ProviderRegistry
+from grundlag_bus.workers.status import WorkerStatus
 
 
 class Nothing(BaseModel):
@@ -66,3 +71,32 @@ def test_a_number_and_a_lane_are_read() -> None:
 def test_what_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="write N, or LANE=N"):
         read_at_once(text)
+
+
+def test_a_process_is_told_all_that_its_supervisor_was_and_no_address() -> None:
+    asked = replace(
+        options("8", "long=2"),
+        providers=["mail"],
+        lanes=["main", "long"],
+        keys_file=Path("my.keys"),
+        grace=2.5,
+        level="debug",
+        processes=4,
+        health_port=8080,
+    )
+    assert asked.arguments() == [
+        *("worker", "a:b", "--namespace=grundlag", "--grace=2.5", "--provider=mail", "--lane=main", "--lane=long"),
+        *("--concurrency=8", "--concurrency=long=2", "--keys=my.keys", "--debug"),
+    ]
+    assert options().arguments() == ["worker", "a:b", "--namespace=grundlag", "--grace=30.0"]
+
+
+def test_a_status_crosses_the_socket_as_it_is() -> None:
+    status = WorkerStatus(
+        name="w", providers=("a", "b"), lanes=("main",), started=True, draining=False, in_flight=3, connected=True,
+        blocked=False, consumers_wanted=2, consumers_actual=1,
+    )  # fmt: skip
+    line = encode_status(status)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert decode_status(line) == status

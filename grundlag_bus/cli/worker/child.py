@@ -1,0 +1,96 @@
+"""A worker in a process that a supervisor started.
+
+It drains when the supervisor says so, at a signal of its own, and when the supervisor is gone, so that no orphan goes
+on serving. However often it is told, it drains once: a service manager may signal every process of a group beside what
+the supervisor says. Only the supervisor can abort it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from grundlag_bus.cli.exits import Exit
+from grundlag_bus.cli.worker.one import Serving, open_worker
+from grundlag_bus.cli.worker.signals import on_signals
+from grundlag_bus.cli.worker.status import ABORT, DRAIN, encode_status
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+
+    from grundlag_bus.cli.worker.options import WorkerOptions
+    from grundlag_bus.workers import Worker
+
+REPORT_EVERY = 1.0
+"""Seconds."""
+
+_MOST_UNREAD = 65_536  # bytes of reports that are kept for a supervisor which does not read
+
+
+async def work_for_supervisor(options: WorkerOptions, descriptor: int) -> int:
+    """Serve until told otherwise, and report through the socket. Raises ConfigurationError, TransportError."""
+    inherited = socket.socket(fileno=descriptor)
+    inherited.set_inheritable(False)  # what actions start must not hold it open
+    reader, writer = await asyncio.open_connection(sock=inherited)
+    orders = _Orders()
+    on_signals(lambda which: orders.drain(signal=which.name))
+    beside = [asyncio.create_task(_listen(reader, orders))]
+    try:
+        async with open_worker(options) as worker:
+            serving = Serving(worker, options.namespace)
+            orders.pass_to(serving)
+            beside.append(asyncio.create_task(_report(worker, writer)))
+            await serving.ended()
+            return Exit.FAILED if serving.aborted else Exit.COMPLETED
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+        writer.close()
+
+
+class _Orders:
+    """Passes on what is told, the first draining alone, and later what was told before anything served."""
+
+    def __init__(self) -> None:
+        self._serving: Serving | None = None
+        self._why: dict[str, str] | None = None
+
+    def pass_to(self, serving: Serving) -> None:
+        self._serving = serving
+        if self._why is not None:
+            serving.drain(**self._why)
+
+    def drain(self, **why: str) -> None:
+        if self._why is None:
+            self._why = why
+            if self._serving is not None:
+                self._serving.drain(**why)
+
+    def abort(self) -> None:
+        self.drain(by="supervisor")
+        if self._serving is not None:
+            self._serving.abort(by="supervisor")
+
+
+async def _listen(reader: StreamReader, orders: _Orders) -> None:
+    with suppress(ConnectionError):
+        async for line in reader:
+            if line == DRAIN:
+                orders.drain(by="supervisor")
+            elif line == ABORT:
+                orders.abort()
+    orders.drain(by="end of the supervisor")
+
+
+async def _report(worker: Worker, writer: StreamWriter) -> None:
+    while not writer.is_closing():
+        if writer.transport.get_write_buffer_size() < _MOST_UNREAD:
+            writer.write(encode_status(worker.status()))
+        if worker.started.is_set():
+            await asyncio.sleep(REPORT_EVERY)
+        else:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(worker.started.wait(), REPORT_EVERY)
