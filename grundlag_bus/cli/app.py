@@ -11,6 +11,7 @@ import typer
 
 from grundlag_bus.cli.dead import dead
 from grundlag_bus.cli.exits import Exit, tell
+from grundlag_bus.cli.namespace import namespace
 from grundlag_bus.cli.options import (
     AsJson,
     AtOnce,
@@ -38,6 +39,7 @@ keys = typer.Typer(help="Keys that seal what an interrupted action keeps.")
 app.add_typer(manifest, name="manifest")
 app.add_typer(keys, name="keys")
 app.add_typer(dead, name="dead")
+app.add_typer(namespace, name="namespace")
 
 
 @app.callback(invoke_without_command=True)
