@@ -1,0 +1,1 @@
+"""Sandboxes: places where code that nobody trusts runs."""
