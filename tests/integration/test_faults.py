@@ -179,7 +179,8 @@ async def test_an_action_that_blocks_the_loop_costs_its_neighbours_a_redelivery_
     async with open_host("rabbitmq", namespace, broker.url) as host:
         await host.stop_workers()
         transport = RabbitTransport(broker.url, namespace=namespace, heartbeat=1)
-        running = await RunningWorker(Worker(transport, make_registry(host.keys)), transport).started()
+        host.workers.append(RunningWorker(Worker(transport, make_registry(host.keys)), transport))
+        await host.workers[0].started()
         calls = await held(host, "neighbour", 5)
         for _ in range(3):
             connections = [link.connection for link in transport._links]
@@ -189,7 +190,6 @@ async def test_an_action_that_blocks_the_loop_costs_its_neighbours_a_redelivery_
         seen.gate("neighbour").set()
         await asyncio.gather(*calls)
         assert seen.runs["hold neighbour"] == 5
-        await running.stop()
 
 
 async def test_heartbeats_last_until_a_draining_worker_has_finished(broker: Broker, namespace: str) -> None:
@@ -197,7 +197,9 @@ async def test_heartbeats_last_until_a_draining_worker_has_finished(broker: Brok
     async with open_host("rabbitmq", namespace, broker.url) as host:
         await host.stop_workers()
         transport = RabbitTransport(broker.url, namespace=namespace, heartbeat=1)
-        draining = await RunningWorker(Worker(transport, make_registry(host.keys), grace=60), transport).started()
+        draining = RunningWorker(Worker(transport, make_registry(host.keys), grace=60), transport)
+        host.workers.append(draining)
+        await draining.started()
         calls = await held(host, "drained", 5)
         connections = [link.connection for link in transport._links]
         draining.serving.cancel()
@@ -207,7 +209,6 @@ async def test_heartbeats_last_until_a_draining_worker_has_finished(broker: Brok
         seen.gate("drained").set()
         await asyncio.gather(*calls)
         await asyncio.wait({draining.serving})
-        await transport.close()
         assert seen.runs["hold drained"] == 5
 
 
