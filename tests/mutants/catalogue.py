@@ -36,6 +36,7 @@ ROWS = {
     # Delivery, retries, shutdown
     "celery 6760, rabbitmq-server 17317": "past the broker's time-out the worker is deaf or the action runs twice",
     "taskiq-aio-pika 46": "an ack on a dead channel wedges the worker",
+    "taskiq-aio-pika 35": "a message that kills its worker goes round for ever",
     "celery 1628": "the message of a killed worker was acked",
     "taskiq 322": "failures are acked, and no dead letter tells of them",
     "celery 9867": "the broker takes a retry for a cycle of dead letters and drops it",
@@ -46,6 +47,7 @@ ROWS = {
     "aio-pika 490": "opening and closing channels leaks",
     "aiormq 55": "a cancelled request corrupts its channel",
     "django-celery-results 423": "a cancellation is lost when no worker runs",
+    "hatchet 4731": "a worker process is dead, and whoever started it reports that all is well",
     "keda 638": "what is in hand counts as nothing, and busy processes are stopped",
     "procrastinate 1518": "two workers of one name hide the orphans of the first",
 }
