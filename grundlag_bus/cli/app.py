@@ -169,6 +169,24 @@ def tools(
     return list_tools(source, as_json=as_json, level=log_level(ctx, "warning"))
 
 
+@app.command("workers")
+def workers(
+    ctx: typer.Context,
+    *,
+    url: Url = None,
+    namespace: Namespace = "grundlag",
+    wait: Annotated[float, typer.Option("--wait", min=0.05, max=60, help="Seconds to wait for answers.")] = 1.0,
+    as_json: AsJson = False,
+) -> int:
+    """List the workers that answer, with what they serve and how they stand.
+
+    Exit codes: 0 somebody answered, 1 nobody did.
+    """
+    from grundlag_bus.cli.workers import list_workers  # noqa: PLC0415  loaded when it runs
+
+    return list_workers(url, namespace, within=wait, as_json=as_json, level=log_level(ctx, "warning"))
+
+
 @app.command("call")
 def call(  # noqa: PLR0913  the command's options
     ctx: typer.Context,

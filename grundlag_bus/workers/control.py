@@ -1,4 +1,4 @@
-"""What is said to every worker at once: cancellations.
+"""What is said to every worker at once: cancellations, and the question who is there.
 
 A worker first listens, then reads what was asked in the last day, and only then takes calls: nothing that was cancelled
 before it came is started. Where its queue was lost with an outage, it reads again.
@@ -7,33 +7,45 @@ before it came is started. Where its queue was lost with an outage, it reads aga
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import EnvelopeError, GrundlagError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.control import decode_cancel
+from grundlag_bus.transport.base import Message
+from grundlag_bus.workers.status import encode_status
 from grundlag_bus.workers.tombstones import Tombstones
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
+    from grundlag_bus.workers.status import WorkerStatus
 
+TELL_WITHIN = 5.0
+"""Seconds that an answer is tried for."""
 _PREFETCH = 1000
 _EMPTY = b"{}"
 _LOGGER = get_logger("grundlag_bus.workers")
 
 
 class Control:
-    """Hears for one worker. cancel: called with the id of each call that is to end, many times for some."""
+    """Hears for one worker.
 
-    def __init__(self, transport: Transport, name: str, *, cancel: Callable[[str], None]) -> None:
+    cancel: called with the id of each call that is to end, many times for some; status: what is told to who asks.
+    """
+
+    def __init__(
+        self, transport: Transport, name: str, *, cancel: Callable[[str], None], status: Callable[[], WorkerStatus]
+    ) -> None:
         self.cancelled = Tombstones(transport.now)
         self._transport = transport
         self._name = name
         self._cancel = cancel
+        self._status = status
         self._subscription: Subscription | None = None
-        self._reading: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Listen, and learn what was cancelled before. Raises as `Transport.subscribe` and `Transport.read` do."""
@@ -45,16 +57,19 @@ class Control:
 
     async def close(self) -> None:
         """Listen no more. Idempotent."""
-        for reading in self._reading:
-            reading.cancel()
+        for work in self._beside:
+            work.cancel()
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             await subscription.close()
 
     def _receive(self, delivery: Delivery) -> None:
         delivery.ack()
-        if delivery.message.type == "cancel":
-            self._take_cancel(delivery.message.body)
+        message = delivery.message
+        if message.type == "cancel":
+            self._take_cancel(message.body)
+        elif message.type == "ping" and message.reply_to is not None:
+            self._do_beside(self._tell(message.reply_to))
 
     async def _read(self) -> None:
         for body in await self._transport.read(self._transport.topology.cancels):
@@ -72,9 +87,18 @@ class Control:
             self._cancel(cancel.call_id)
 
     def _renewed(self) -> None:
-        reading = asyncio.get_running_loop().create_task(self._read_again())
-        self._reading.add(reading)
-        reading.add_done_callback(self._reading.discard)
+        self._do_beside(self._read_again())
+
+    def _do_beside(self, work: Coroutine[None, None, None]) -> None:
+        doing = asyncio.get_running_loop().create_task(work)
+        self._beside.add(doing)
+        doing.add_done_callback(self._beside.discard)
+
+    async def _tell(self, mailbox: str) -> None:
+        route = self._transport.topology.reply_route(mailbox)
+        message = Message(encode_status(self._status()), "pong")
+        with suppress(GrundlagError):  # whoever asked has gone
+            await self._transport.publish(route, message, deadline=self._transport.now() + TELL_WITHIN)
 
     async def _read_again(self) -> None:
         try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from grundlag_bus.errors import EnvelopeError
 from grundlag_bus.telemetry.report import Report
 
 if TYPE_CHECKING:
@@ -29,6 +32,29 @@ class WorkerStatus:
     blocked: bool
     consumers_wanted: int
     consumers_actual: int
+
+
+def status_to_json(status: WorkerStatus) -> dict[str, Any]:
+    return {_camel(name): value for name, value in asdict(status).items()}
+
+
+def encode_status(status: WorkerStatus) -> bytes:
+    return orjson.dumps(status_to_json(status))
+
+
+def decode_status(body: bytes) -> WorkerStatus:
+    """Read a status; fields that are unknown here are ignored, those of a newer worker. Raises EnvelopeError."""
+    try:
+        data = orjson.loads(body)
+        known = {field.name: data[_camel(field.name)] for field in fields(WorkerStatus)}
+        return WorkerStatus(**{**known, "providers": tuple(data["providers"]), "lanes": tuple(data["lanes"])})
+    except (orjson.JSONDecodeError, TypeError, KeyError) as error:
+        raise EnvelopeError(f"it is no worker's status ({error})") from error
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
 
 
 def ready(status: WorkerStatus) -> Report:

@@ -105,7 +105,7 @@ class Worker:
             receive=self._receive,
             renewed=self._queue_renewed,
         )
-        self._control = Control(transport, self.name, cancel=self._cancel)
+        self._control = Control(transport, self.name, cancel=self._cancel, status=self.status)
         self._runs: dict[str, Run] = {}
         self._started: set[Run] = set()
         self._alone = Alone(self._intake, self._started)

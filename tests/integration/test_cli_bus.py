@@ -57,6 +57,20 @@ def test_ctrl_c_cancels_the_action_at_its_worker(cli: CommandLine, tmp_path: Pat
         wait_for(tmp_path / "cancelled")
 
 
+def test_workers_are_listed_with_what_they_serve(cli: CommandLine) -> None:
+    assert cli.run("keys", "new", "shared.keys").code == 0
+    with serving(cli, FORM, "--keys", "shared.keys"), serving(cli, DEMO, "--keys", "shared.keys"):
+        ended = cli.run("workers", "--json")
+        shown = cli.run("workers").out
+    listed = json.loads(ended.out)
+    assert sorted(worker["providers"] for worker in listed) == [["calendar", "demo"], ["form"]]
+    assert all(worker["started"] and worker["name"] in shown for worker in listed)
+    ended = cli.run("workers", "--wait", "0.1")
+    assert ended.code == 1
+    assert "no worker of namespace" in ended.sentence
+    assert "There is no namespace 'typo'" in cli.run("workers", "--namespace", "typo").sentence
+
+
 def test_two_workers_serve_a_call_from_a_third_process(tmp_path: Path, amqp_url: str, namespace: str) -> None:
     cli = CommandLine(tmp_path)
     bus = ("--url", amqp_url, "--namespace", namespace)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.worker.one import Serving, open_worker
 from grundlag_bus.cli.worker.signals import on_signals
-from grundlag_bus.cli.worker.status import ABORT, DRAIN, encode_status
+from grundlag_bus.cli.worker.status import ABORT, DRAIN, status_line
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -88,7 +88,7 @@ async def _listen(reader: StreamReader, orders: _Orders) -> None:
 async def _report(worker: Worker, writer: StreamWriter) -> None:
     while not writer.is_closing():
         if writer.transport.get_write_buffer_size() < _MOST_UNREAD:
-            writer.write(encode_status(worker.status()))
+            writer.write(status_line(worker.status()))
         if worker.started.is_set():
             await asyncio.sleep(REPORT_EVERY)
         else:

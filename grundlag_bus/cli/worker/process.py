@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grundlag_bus.cli.worker.status import decode_status
+from grundlag_bus.workers.status import decode_status
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

@@ -5,21 +5,11 @@ The supervisor says `drain` or `abort`, and by the end of the stream that it is 
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
-import orjson
-
-from grundlag_bus.workers.status import WorkerStatus
+from grundlag_bus.workers.status import WorkerStatus, encode_status
 
 DRAIN = b"drain\n"
 ABORT = b"abort\n"
 
 
-def encode_status(status: WorkerStatus) -> bytes:
-    return orjson.dumps(asdict(status), option=orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_status(line: bytes) -> WorkerStatus:
-    data: dict[str, Any] = orjson.loads(line)
-    return WorkerStatus(**{**data, "providers": tuple(data["providers"]), "lanes": tuple(data["lanes"])})
+def status_line(status: WorkerStatus) -> bytes:
+    return encode_status(status) + b"\n"

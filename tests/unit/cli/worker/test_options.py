@@ -11,10 +11,10 @@ from pydantic import BaseModel
 
 from grundlag_bus.cli.options import AtOnce, read_at_once
 from grundlag_bus.cli.worker.options import WorkerOptions
-from grundlag_bus.cli.worker.status import decode_status, encode_status
+from grundlag_bus.cli.worker.status import status_line
 from grundlag_bus.providers.provider import Provider
 from grundlag_bus.providers.registry import ProviderRegistry
-from grundlag_bus.workers.status import WorkerStatus
+from grundlag_bus.workers.status import WorkerStatus, decode_status
 
 
 class Nothing(BaseModel):
@@ -96,7 +96,7 @@ def test_a_status_crosses_the_socket_as_it_is() -> None:
         name="w", providers=("a", "b"), lanes=("main",), started=True, draining=False, in_flight=3, connected=True,
         blocked=False, consumers_wanted=2, consumers_actual=1,
     )  # fmt: skip
-    line = encode_status(status)
+    line = status_line(status)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert decode_status(line) == status
