@@ -14,6 +14,7 @@ from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.providers.registry import ProviderRegistry
 from grundlag_bus.schema.envelope import Call, Failed, Reply, new_call_id
 from grundlag_bus.schema.manifest import Manifest, build_manifest, current
+from grundlag_bus.telemetry import Hook, ignore
 from grundlag_bus.tools import Caller, JoiningCaller, RemoteAction, Tool, ToolContext, to_tools
 from grundlag_bus.transport import MemoryTransport, Topology, Transport, ladder, named_bus
 
@@ -174,11 +175,11 @@ class TransportBus(Bus):
 
     transport: Transport
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, hook: Hook = ignore) -> None:
         super().__init__()
         self.transport = transport
         self._now = transport.now
-        self._bus_caller = BusCaller(transport)
+        self._bus_caller = BusCaller(transport, hook=hook)
         self.caller = JoiningCaller(self._bus_caller, clock=transport.now)
 
     async def __aenter__(self) -> Self:
@@ -212,13 +213,15 @@ def connect(
     *,
     namespace: str = "grundlag",
     credentials: Callable[[], tuple[str, str] | Awaitable[tuple[str, str]]] | None = None,
+    hook: Hook = ignore,
 ) -> Bus:
     """Make a bus of an address or of a registry, to be entered with `async with`.
 
     source: `amqp://` or `amqps://` for RabbitMQ, `memory://` for a bus of its own in this process, `memory://name` for
     one that is shared within the process, or a registry, whose actions then run in this process without a bus.
     credentials: gives user and password for each attempt to connect to RabbitMQ, in place of those of the address;
-    called in a thread unless it is a coroutine function.
+    called in a thread unless it is a coroutine function. hook: told which replies come too late or cannot be read,
+    which happens on a bus alone.
     Raises ConfigurationError; entering it raises BusUnreachableError and TopologyMismatchError.
     """
     if not isinstance(source, str | ProviderRegistry):
@@ -233,11 +236,11 @@ def connect(
     scheme, _, rest = source.partition("://")
     if scheme == "memory":
         bus = named_bus(rest) if rest else None
-        return TransportBus(MemoryTransport(namespace=namespace, bus=bus))
+        return TransportBus(MemoryTransport(namespace=namespace, bus=bus), hook=hook)
     if scheme in ("amqp", "amqps"):
         from grundlag_bus.transport.rabbitmq import RabbitTransport  # noqa: PLC0415  its client is slow to import
 
-        return TransportBus(RabbitTransport(source, namespace=namespace, credentials=credentials))
+        return TransportBus(RabbitTransport(source, namespace=namespace, credentials=credentials), hook=hook)
     raise ConfigurationError(
         f"No bus has an address that begins with {f'{scheme[:10]}://' if rest else 'anything like this one'}: "
         "use amqp://, amqps:// or memory://, as in amqp://guest:guest@localhost/."

@@ -34,6 +34,8 @@ from grundlag_bus.schema.codec import MAX_BYTES, ensure_size
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_reply, encode_call, new_call_id
 from grundlag_bus.schema.progress import TYPE as PROGRESS
 from grundlag_bus.schema.progress import decode_progress
+from grundlag_bus.telemetry import EnvelopeRefused, Hook, ReplyLate, ignore
+from grundlag_bus.telemetry.hook import guarded
 from grundlag_bus.tools.endings import cancelled, deadline_exceeded, ended_here, outcome_unknown
 from grundlag_bus.transport.base import Message
 
@@ -54,11 +56,12 @@ _LOGGER = get_logger("grundlag_bus.adapters")
 class BusCaller:
     """Runs calls on whichever worker takes them.
 
-    late_replies: how many replies came that nothing waited for.
+    hook: told what comes and cannot be used; late_replies: how many replies came that nothing waited for.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, hook: Hook = ignore) -> None:
         self.late_replies = 0
+        self._hook = guarded(hook)
         self._transport = transport
         self._mailbox = new_call_id()
         self._waiting: dict[str, list[Waiting]] = {}
@@ -239,6 +242,7 @@ class BusCaller:
             reply = decode_reply(message.body)
         except EnvelopeError as error:
             _LOGGER.warning("envelope_refused", reason=error.reason, correlation_id=message.correlation_id)
+            self._hook(EnvelopeRefused(error.reason))
             for waiting in tuple(self._waiting.get(message.correlation_id or "", ())):
                 told = f"its reply cannot be read ({error.reason})"
                 self._end(waiting, outcome_unknown(waiting.call, told, published=True))
@@ -246,6 +250,7 @@ class BusCaller:
         waiting_here = self._waiting.pop(reply.call_id, ())
         if not waiting_here:
             self.late_replies += 1
+            self._hook(ReplyLate(reply.call_id, reply.worker))
             _LOGGER.debug("late_reply", call_id=reply.call_id, worker=reply.worker)
         for waiting in waiting_here:
             waiting.end(reply)
@@ -256,6 +261,7 @@ class BusCaller:
             call_id, progress = decode_progress(message.body)
         except EnvelopeError as error:
             _LOGGER.warning("envelope_refused", reason=error.reason, correlation_id=message.correlation_id)
+            self._hook(EnvelopeRefused(error.reason))
             return
         for waiting in tuple(self._waiting.get(call_id, ())):
             waiting.hear(progress)

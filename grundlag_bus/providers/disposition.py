@@ -40,7 +40,7 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.schema.envelope import Call, Failed, Response
@@ -147,12 +147,13 @@ class End:
 class Again:
     """Publish `call`, the next generation, to arrive after `pause` seconds; then settle.
 
-    otherwise: what the call ends with where that cannot be published.
+    otherwise: what the call ends with where that cannot be published; why: one word for who counts.
     """
 
     call: Call
     pause: float
     otherwise: Failed
+    why: Literal["retry", "defer", "absent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,8 @@ def after_run(outcome: Outcome, call: Call, policy: Policy, *, now: float) -> Di
                         {"published": True},
                     )
                 )
-            return Again(replace(call, generation=call.generation + 1, deferred=state), after, _not_deferred(call))
+            later = replace(call, generation=call.generation + 1, deferred=state)
+            return Again(later, after, _not_deferred(call), "defer")
         case Raised(error, response):
             return _after_exception(error, response, call, policy.retry, now)
 
@@ -240,7 +242,7 @@ def _after_exception(
     pause = retry.pause(call.attempt)
     if not now + pause < call.deadline:
         return End(response)
-    return Again(replace(call, generation=call.generation + 1, attempt=call.attempt + 1), pause, response)
+    return Again(replace(call, generation=call.generation + 1, attempt=call.attempt + 1), pause, response, "retry")
 
 
 def _not_deferred(call: Call) -> Failed:

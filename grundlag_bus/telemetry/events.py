@@ -28,8 +28,8 @@ class CallStarted:
 class CallEnded:
     """A worker has the response.
 
-    outcome: completed, interrupted or failed; code: of a failed one; ran: this start alone; total: since the call was
-    first sent.
+    outcome: completed, interrupted or failed; code: of a failed one; ran: this start alone, None where there was none;
+    total: since the call was first sent.
     """
 
     provider_id: str
@@ -38,7 +38,7 @@ class CallEnded:
     call_id: str
     outcome: str
     code: str | None
-    ran: float
+    ran: float | None
     total: float
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from grundlag_bus.logs import get_logger
 from grundlag_bus.telemetry.culprit import place_of
@@ -99,6 +99,13 @@ class LoopWatch:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def late(self) -> float:

@@ -95,7 +95,8 @@ class PrometheusHook:
                 action = self._actions.of(event.provider_id, event.action_id)
                 code = "" if event.code is None else self._codes.of(event.code)
                 self._ended[(*action, event.outcome, code)].inc()
-                self._ran[action].observe(event.ran)
+                if event.ran is not None:
+                    self._ran[action].observe(event.ran)
                 self._total[action].observe(event.total)
             case LoopTurned():
                 self._lag[()].observe(event.lag)

@@ -123,7 +123,7 @@ class Transport(Protocol):
 
     @property
     def state(self) -> TransportState:
-        """Tell how it is now, from what is known here: cheap, and never waits."""
+        """Tell how it is now, from what is known here: cheap, never waits, and may be asked in any thread."""
 
     def now(self) -> float:
         """Return Unix seconds by the transport's clock, which is the one that its deadlines are by."""

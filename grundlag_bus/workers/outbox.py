@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.local import LocalCaller
     from grundlag_bus.transport.base import Transport
     from grundlag_bus.workers.run import Run
+    from grundlag_bus.workers.told import Told
 
 REPLY_WITHIN = 60.0
 """Seconds that a finished call's reply is tried for, at least."""
@@ -31,10 +32,11 @@ _LOGGER = get_logger("grundlag_bus.workers")
 class Outbox:
     """Publishes what becomes of calls, each until the broker has it."""
 
-    def __init__(self, transport: Transport, local: LocalCaller, name: str) -> None:
+    def __init__(self, transport: Transport, local: LocalCaller, name: str, told: Told) -> None:
         self._transport = transport
         self._local = local
         self._name = name
+        self._told = told
         self.finished = Finished()
 
     async def carry_out(self, run: Run, disposition: Disposition) -> None:
@@ -49,7 +51,9 @@ class Outbox:
 
     async def end(self, run: Run, response: Response) -> None:
         """Reply, then settle."""
-        body = encode_reply(self._local.reply(run.call, response))
+        reply = self._local.reply(run.call, response)
+        self._told.ended(run, reply.response)
+        body = encode_reply(reply)
         await self.reply(run, body)
         await self._local.ended(run.call.call_id)
         await self.reply(run, body)  # to who asked meanwhile
@@ -59,6 +63,8 @@ class Outbox:
     async def end_unsure(self, run: Run) -> None:
         """Reply that a call may have run, if that can be within a moment, and settle it in any case."""
         response = outcome_unknown(run.call, "its worker stopped, and it may not be started again", published=True)
+        if not run.over:
+            self._told.ended(run, response)
         try:
             async with asyncio.timeout(LAST_REPLY_WITHIN):
                 await self.reply(run, encode_reply(self._local.reply(run.call, response)))
@@ -98,6 +104,8 @@ class Outbox:
             return
         if fate is not Fate.CONFIRMED:  # given back it would come again at once, and for ever
             _LOGGER.error("dead_letter_not_taken", call_id=run.call.call_id, reason=fate.name.lower())
+        else:
+            self._told.buried(run, response)
         await self.end(run, response)
 
     async def _send_on(self, run: Run, again: Again) -> None:
@@ -119,5 +127,6 @@ class Outbox:
                 await self.end(run, again.otherwise)
                 return
             if not run.has_mailbox:
+                self._told.sent_on(run, again)
                 run.ack()
                 return

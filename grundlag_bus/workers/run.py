@@ -18,13 +18,15 @@ class Run:
 
     oversight: of its action, while that runs; over: whether it has its outcome; stopping: whether the worker cancelled
     it, which no action can do by itself; size: bytes of its envelope; later: newer generations that came before this
-    one was settled; begun: whether its action may have been started; redelivered, lost: as its deliveries say, at most.
+    one was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that
+    was told; redelivered, lost: as its deliveries say, at most.
     """
 
     __slots__ = (
         "_deliveries",
         "_mailboxes",
         "_muted",
+        "began_at",
         "begun",
         "call",
         "later",
@@ -47,6 +49,7 @@ class Run:
         self.begun = self.over = self.redelivered = False
         self.lost = 0
         self.stopping = False
+        self.began_at: float | None = None
         self._muted = False
         self._deliveries: list[Delivery] = []
         self._mailboxes: dict[str, None] = {}

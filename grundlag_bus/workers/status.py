@@ -13,6 +13,13 @@ from grundlag_bus.telemetry.report import Report
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from grundlag_bus.telemetry.loop import LoopWatch
+    from grundlag_bus.transport.base import TransportState
+    from grundlag_bus.workers.worker import Worker
+
+LIVE_WITHIN = 30.0
+"""Seconds that the event loop may stand still."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
@@ -32,6 +39,21 @@ class WorkerStatus:
     blocked: bool
     consumers_wanted: int
     consumers_actual: int
+
+    @classmethod
+    def of(cls, worker: Worker, transport: TransportState, *, draining: bool) -> WorkerStatus:
+        return cls(
+            name=worker.name,
+            providers=worker.providers,
+            lanes=worker.lanes,
+            started=worker.started.is_set(),
+            draining=draining,
+            in_flight=worker.in_flight,
+            connected=transport.connected,
+            blocked=transport.blocked,
+            consumers_wanted=transport.consumers_wanted,
+            consumers_actual=transport.consumers_actual,
+        )
 
 
 def status_to_json(status: WorkerStatus) -> dict[str, Any]:
@@ -60,6 +82,12 @@ def _camel(name: str) -> str:
 def ready(status: WorkerStatus) -> Report:
     """Report whether the worker takes calls and can reply to them, and else everything that is in the way."""
     return Report.of(tuple(_reasons(status)))
+
+
+def live(watch: LoopWatch, *, within: float) -> Report:
+    """Report whether the event loop turned in the last seconds; one that is not watched is not complained of."""
+    late = watch.late
+    return Report.of((f"the event loop has not turned for {late:.0f} s",) if late > within else ())
 
 
 def _reasons(status: WorkerStatus) -> Iterator[str]:

@@ -28,6 +28,8 @@ from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
 from grundlag_bus.providers.local import CANCEL_GRACE, LocalCaller
 from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply, new_call_id
+from grundlag_bus.telemetry import Hook, Report, ignore
+from grundlag_bus.telemetry.loop import LoopWatch
 from grundlag_bus.tools.endings import cancelled, outcome_unknown
 from grundlag_bus.workers.alone import Alone
 from grundlag_bus.workers.announce import announce
@@ -38,7 +40,8 @@ from grundlag_bus.workers.reports import Reports
 from grundlag_bus.workers.returned import Returned
 from grundlag_bus.workers.run import Run
 from grundlag_bus.workers.share import share_of
-from grundlag_bus.workers.status import WorkerStatus
+from grundlag_bus.workers.status import LIVE_WITHIN, WorkerStatus, live
+from grundlag_bus.workers.told import Told, served_by
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine, Mapping
@@ -59,7 +62,8 @@ class Worker:
     providers, lanes: serve these alone (None: all); the manifest is announced whole in any case. concurrency: calls
     that run at once for each provider and lane, as one number or by lane; a lane that is not named runs 64, and lane
     `long` 16. limits: seconds that an action may run, by lane, instead of what `lanes.py` says. grace: seconds that
-    running calls get when the worker stops; cancel_grace: those that an action gets when its call is cancelled.
+    running calls get when the worker stops; cancel_grace: those that an action gets when its call is cancelled. hook:
+    told what happens to calls.
 
     Raises ConfigurationError when that names what is not there or leaves nothing to serve; also when an action may
     interrupt and the registry has no keys to share with other workers, except on an embedded bus.
@@ -76,6 +80,7 @@ class Worker:
         limits: Mapping[str, float] | None = None,
         grace: float = 30.0,
         cancel_grace: float = CANCEL_GRACE,
+        hook: Hook = ignore,
     ) -> None:
         self._share = share_of(registry, providers=providers, lanes=lanes, concurrency=concurrency, limits=limits)
         if registry.interrupting and not registry.shared_keys and not transport.embedded:
@@ -98,7 +103,9 @@ class Worker:
             clock=transport.now,
             limit_of=self._share.limit_of,
         )
-        self._outbox = Outbox(transport, self._local, self.name)
+        self._told = Told(hook, transport.now)
+        self._watch = LoopWatch(self._told.hook, whose=lambda task: served_by(task, tuple(self._started)))
+        self._outbox = Outbox(transport, self._local, self.name, self._told)
         self._intake = Intake(
             transport,
             self._share,
@@ -130,20 +137,12 @@ class Worker:
         return len(self._runs)
 
     def status(self) -> WorkerStatus:
-        """Tell how it stands now."""
-        state = self._transport.state
-        return WorkerStatus(
-            self.name,
-            self.providers,
-            self.lanes,
-            started=self.started.is_set(),
-            draining=self._local.drain.begun,
-            in_flight=self.in_flight,
-            connected=state.connected,
-            blocked=state.blocked,
-            consumers_wanted=state.consumers_wanted,
-            consumers_actual=state.consumers_actual,
-        )
+        """Tell how it stands now. May be asked in any thread."""
+        return WorkerStatus.of(self, self._transport.state, draining=self._local.drain.begun)
+
+    def live(self, *, within: float = LIVE_WITHIN) -> Report:
+        """Report whether its event loop turned in the last seconds. May be asked in any thread."""
+        return live(self._watch, within=within)
 
     async def run(self) -> None:
         """Serve until cancelled, then drain: take nothing more, give running calls their grace time, flush.
@@ -156,7 +155,7 @@ class Worker:
         self._local.drain.begun = False
         self._local.open()
         self._alone.open()
-        async with self._registry:
+        async with self._registry, self._watch:
             try:
                 await self._transport.open()
                 self._share.check_broker(self._transport.broker)
@@ -225,6 +224,7 @@ class Worker:
             call = _decoded(delivery.message.body, provider_id, lane)
         except EnvelopeError as error:
             _LOGGER.warning("envelope_refused", reason=error.reason, worker=self.name)
+            self._told.refused(error.reason)
             delivery.reject()
             return
         self._take(call, delivery)
@@ -281,6 +281,7 @@ class Worker:
     async def _end_cancelled(self, run: Run, *, redelivered: bool) -> None:
         """Reply to a call that was cancelled before it came here."""
         response = cancelled(run.call, published=redelivered or run.call.generation > 1)
+        self._told.ended(run, response)
         await self._only_reply(run, encode_reply(self._local.reply(run.call, response)))
 
     async def _serve(self, run: Run) -> None:
@@ -305,12 +306,14 @@ class Worker:
             _LOGGER.exception("serving_failed", call_id=run.call.call_id, worker=self.name)
             told = "The worker could not serve the call: its log has why, under the call's id."
             failed = Failed("internal", told, {"type": type(error).__name__, "reference": run.call.call_id})
+            self._told.ended(run, failed)
             with suppress(GrundlagError):
                 await self._outbox.reply(run, encode_reply(Reply(run.call.call_id, failed, self.name)))
             run.reject()
 
     async def _begin(self, run: Run) -> None:
         run.begun = True
+        self._told.started(run)
         await self._outbox.carry_out(run, await self._run(run))
 
     async def _stopped(self, run: Run) -> None:

@@ -60,7 +60,7 @@ class MemoryTransport:
     @property
     def state(self) -> TransportState:
         """See `Transport.state`."""
-        taking = sum(subscription.taking for subscription in self._subscriptions)
+        taking = sum(subscription.taking for subscription in tuple(self._subscriptions))
         return TransportState(self._open, blocked=False, consumers_wanted=taking, consumers_actual=taking)
 
     def now(self) -> float:

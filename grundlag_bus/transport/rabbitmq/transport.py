@@ -95,9 +95,10 @@ class RabbitTransport:
     @property
     def state(self) -> TransportState:
         """See `Transport.state`."""
-        wanted = [subscription for subscription in self._subscriptions if subscription.wanted]
+        wanted = [subscription for subscription in tuple(self._subscriptions) if subscription.wanted]
+        links = tuple(self._links)
         return TransportState(
-            connected=bool(self._links) and all(link.connection is not None for link in self._links),
+            connected=bool(links) and all(link.connection is not None for link in links),
             blocked=self._condition.blocked,
             consumers_wanted=len(wanted),
             consumers_actual=sum(subscription.consuming for subscription in wanted),
