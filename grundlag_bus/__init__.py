@@ -11,15 +11,15 @@ from grundlag_bus._version import __version__
 
 # The same names, with their types, stand in `__init__.pyi`.
 _PLACES = {
-    "adapters": "Bus BusCaller Submission connect",
+    "adapters": "Bus BusCaller EventListener Submission connect",
     "errors": (
-        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerInvalidError "
-        "AttemptsExhaustedError BusUnreachableError CallCancelledError CallError CallIdReusedError "
-        "ConfigurationError DatabaseError DeadlineExceededError Defer ForbiddenError GrundlagError InternalError "
-        "InterruptExpiredError Issue NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError "
-        "PayloadTooLargeError ProviderUnavailableError ServiceMissingError StateInvalidError "
-        "ToolInputValidationError ToolInterrupt ToolOutputValidationError TopologyMismatchError "
-        "TransportClosedError"
+        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError "
+        "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallCancelledError CallError "
+        "CallIdReusedError ConfigurationError DatabaseError DeadlineExceededError Defer EventInvalidError "
+        "EventNotSentError ForbiddenError GrundlagError InternalError InterruptExpiredError Issue "
+        "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
+        "ProviderUnavailableError ServiceMissingError StateInvalidError ToolInputValidationError ToolInterrupt "
+        "ToolOutputValidationError TopologyMismatchError TransportClosedError"
     ),
     "providers.action": "Action define_action",
     "providers.as_tool": "to_tool",
@@ -32,6 +32,7 @@ _PLACES = {
     "providers.seal": "SealKeys",
     "providers.services": "ServiceRegistry Services",
     "schema.envelope": "Call Completed Failed Interrupted Reply Request Response Resumption",
+    "schema.event": "EmittedEvent",
     "schema.items": "Item",
     "schema.manifest": "Manifest",
     "schema.names": "allocate_action_names",

@@ -3,6 +3,7 @@
 from grundlag_bus._version import __version__ as __version__
 from grundlag_bus.adapters import Bus as Bus
 from grundlag_bus.adapters import BusCaller as BusCaller
+from grundlag_bus.adapters import EventListener as EventListener
 from grundlag_bus.adapters import Submission as Submission
 from grundlag_bus.adapters import connect as connect
 from grundlag_bus.errors import ActionFailed as ActionFailed
@@ -19,6 +20,8 @@ from grundlag_bus.errors import ConfigurationError as ConfigurationError
 from grundlag_bus.errors import DatabaseError as DatabaseError
 from grundlag_bus.errors import DeadlineExceededError as DeadlineExceededError
 from grundlag_bus.errors import Defer as Defer
+from grundlag_bus.errors import EventInvalidError as EventInvalidError
+from grundlag_bus.errors import EventNotSentError as EventNotSentError
 from grundlag_bus.errors import ForbiddenError as ForbiddenError
 from grundlag_bus.errors import GrundlagError as GrundlagError
 from grundlag_bus.errors import InternalError as InternalError
@@ -61,6 +64,7 @@ from grundlag_bus.schema.envelope import Reply as Reply
 from grundlag_bus.schema.envelope import Request as Request
 from grundlag_bus.schema.envelope import Response as Response
 from grundlag_bus.schema.envelope import Resumption as Resumption
+from grundlag_bus.schema.event import EmittedEvent as EmittedEvent
 from grundlag_bus.schema.items import Item as Item
 from grundlag_bus.schema.manifest import Manifest as Manifest
 from grundlag_bus.schema.names import allocate_action_names as allocate_action_names

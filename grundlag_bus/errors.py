@@ -136,6 +136,18 @@ class PublishUnsureError(TransportError):
     """The message was written and the connection ended before the broker confirmed it: it may have been accepted."""
 
 
+class EventNotSentError(TransportError):
+    """An event that an action emitted was not confirmed by the broker; event_id names its kind.
+
+    accepted: False where it is sure that nobody hears of it, None where somebody may.
+    """
+
+    def __init__(self, event_id: str, reason: str, *, accepted: bool | None) -> None:
+        self.event_id = event_id
+        self.accepted = accepted
+        super().__init__(f"The event {event_id!r} was not sent: {reason}")
+
+
 class TransportClosedError(TransportError):
     """The transport was closed, or not opened yet: nothing was written."""
 
@@ -205,6 +217,12 @@ class ActionOutputValidationError(_IssuesError):
     @property
     def action_id(self) -> str:
         return self.owner_id
+
+
+class EventInvalidError(ActionOutputValidationError):
+    """What an action emits does not fit the event's schema or is no JSON data; each path begins with the event's id."""
+
+    subject = "event"
 
 
 class ToolInputValidationError(_IssuesError):

@@ -10,17 +10,21 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.adapters.bus import Bus, TransportBus
-from grundlag_bus.providers.context import ActionContext, ActionResumption
+from grundlag_bus.providers.context import TURN, ActionContext, ActionResumption
+from grundlag_bus.providers.emitting import checked
+from grundlag_bus.providers.provider import Event, undeclared_event
 from grundlag_bus.providers.services import Services
 from grundlag_bus.schema.envelope import new_call_id
+from grundlag_bus.schema.event import EmittedEvent, derived_event_id
 from grundlag_bus.transport import MemoryTransport
 from grundlag_bus.workers import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.schema.items import Item
@@ -37,15 +41,16 @@ def context(  # noqa: PLR0913  the fields of a context
     call_id: str | None = None,
     timeout: float = 300.0,
     logger: Logger | None = None,
-) -> ActionContext[Any]:
+) -> TestedContext:
     """Make the context of an action for `action.execute(input, context)`.
 
     services: ready instances by type; answer, state: as if the call went on after an interrupt, with a value of the
-    answer model; timeout: seconds until `deadline`. What the action emits is in `context.items.emitted`.
+    answer model; timeout: seconds until `deadline`. The items that the action emits are in `context.items.emitted`, its
+    events in `context.events`: checked where the action names the event itself, any JSON data where it names its id.
     """
     call_id = call_id or new_call_id()
     resumption = None if answer is None else ActionResumption(f"interrupt-of-{call_id}", answer, state, user_id)
-    return ActionContext(
+    return TestedContext(
         services=Services.of(services or {}),
         call_id=call_id,
         provider_id="test",
@@ -56,6 +61,30 @@ def context(  # noqa: PLR0913  the fields of a context
         items=[item.to_json() for item in items],
         logger=logger,
     )
+
+
+class TestedContext(ActionContext[Any]):
+    """The context of an action that a test calls. events: what the action emitted."""
+
+    __slots__ = ("events",)
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields, emit=self._keep)
+        self.events: list[EmittedEvent] = []
+
+    def _keep(self, event: Event | str, data: Any) -> Awaitable[None]:
+        declared = undeclared_event(event) if isinstance(event, str) else event
+        told = EmittedEvent(
+            id=derived_event_id(self.call_id, 1, len(self.events) + 1),
+            provider_id=self.provider_id,
+            event_id=declared.id,
+            call_id=self.call_id,
+            at=datetime.now(UTC),
+            data=checked(declared, data, self.action_id),
+            user_id=self.user_id,
+        )
+        self.events.append(told)
+        return TURN
 
 
 @asynccontextmanager

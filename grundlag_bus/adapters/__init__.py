@@ -2,6 +2,7 @@
 
 from grundlag_bus.adapters.bus import Bus, connect
 from grundlag_bus.adapters.bus_caller import BusCaller
+from grundlag_bus.adapters.listening import EventListener
 from grundlag_bus.adapters.submission import Submission
 
-__all__ = ["Bus", "BusCaller", "Submission", "connect"]
+__all__ = ["Bus", "BusCaller", "EventListener", "Submission", "connect"]

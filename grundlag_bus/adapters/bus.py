@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from grundlag_bus.adapters.bus_caller import BusCaller
 from grundlag_bus.adapters.later import Later
+from grundlag_bus.adapters.listening import EventListener, Hub, HubListener, QueueListener
 from grundlag_bus.errors import ActionUnknownError, CallError, ConfigurationError, TransportClosedError
 from grundlag_bus.providers.local import LocalCaller
 from grundlag_bus.providers.registry import ProviderRegistry
@@ -38,6 +41,7 @@ class Bus(ABC):
     def __init__(self) -> None:
         self._now: Callable[[], float] = time.time
         self._manifest: Manifest | None = None
+        self._listeners: WeakSet[EventListener] = WeakSet()
 
     @abstractmethod
     async def __aenter__(self) -> Self: ...
@@ -98,6 +102,25 @@ class Bus(ABC):
         call = replace(call, deadline=call.deadline + seconds)
         return await self._submit(call, seconds, context, remote.sink(context))
 
+    def events(self, pattern: str = "#") -> EventListener:
+        """Listen to what actions emit: `async with bus.events("calendar.*") as events`, then `async for` over them.
+
+        pattern: `provider.event`, where `*` is any word and `#` any number of them. Nothing that is emitted after it
+        was entered is missed while the connection is there, or away for less than a minute; `events.gaps` counts when
+        that took longer. An event is settled when the next one is asked for, and those that wait do so on the broker.
+        The iteration ends with the bus. Raises ConfigurationError for a pattern that no event matches; entering it
+        raises TransportError.
+        """
+        listener = self._listener(pattern)
+        self._listeners.add(listener)
+        return listener
+
+    @abstractmethod
+    def _listener(self, pattern: str) -> EventListener: ...
+
+    async def _stop_listening(self) -> None:
+        await asyncio.gather(*(listener.close() for listener in tuple(self._listeners)))
+
     @abstractmethod
     async def _submit(
         self, call: Call, delay: int, context: ToolContext, on_progress: ProgressSink | None
@@ -137,34 +160,38 @@ class RegistryBus(Bus):
     def __init__(self, registry: ProviderRegistry, *, namespace: str) -> None:
         super().__init__()
         self._registry = registry
-        self._local = LocalCaller(registry, namespace=namespace)
+        self._hub = Hub()
+        self._local = LocalCaller(registry, namespace=namespace, events=self._hub)
         self._local.close()
         self.caller = JoiningCaller(self._local)
         self._later = Later(self.caller)
-        self._open = False
 
     async def __aenter__(self) -> Self:
         await self._registry.__aenter__()
         self._local.open()
-        self._open = True
+        self._hub.open = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open = False
+        self._hub.open = False
         await self._later.close()
+        await self._stop_listening()
         self._local.close()
         await self._registry.__aexit__(kind, error, trace)
 
     async def _submit(
         self, call: Call, delay: int, context: ToolContext, on_progress: ProgressSink | None
     ) -> Submission:
-        if not self._open:
+        if not self._hub.open:
             raise TransportClosedError("The bus is not open: submit calls inside `async with connect(...) as bus`.")
         return self._later.submit(
             call, delay=delay, items=context.items, on_progress=on_progress, cancel=context.signal
         )
+
+    def _listener(self, pattern: str) -> EventListener:
+        return HubListener(self._hub, pattern)
 
     async def _describe(self) -> Manifest:
         return self._registry.manifest()
@@ -193,8 +220,12 @@ class TransportBus(Bus):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._stop_listening()
         await self._bus_caller.close()
         await self.transport.close()
+
+    def _listener(self, pattern: str) -> EventListener:
+        return QueueListener(self.transport, pattern)
 
     async def _submit(
         self, call: Call, delay: int, context: ToolContext, on_progress: ProgressSink | None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterable
     from datetime import datetime
 
+    from grundlag_bus.providers.provider import Event
     from grundlag_bus.providers.services import Services
 
 AnswerT = TypeVar("AnswerT", default=Any)
@@ -76,7 +77,12 @@ class _Turn:
         yield
 
 
-_TURN = _Turn()
+TURN = _Turn()
+
+
+def _dropped(_event: Event | str, _data: Any) -> Awaitable[None]:
+    """Take an event that nobody listens to."""
+    return TURN
 
 
 class ActionContext(Generic[AnswerT]):
@@ -91,6 +97,7 @@ class ActionContext(Generic[AnswerT]):
         "_cancelled",
         "_deadline",
         "_drain",
+        "_emit",
         "_given_items",
         "_items",
         "_logger",
@@ -121,6 +128,7 @@ class ActionContext(Generic[AnswerT]):
         logger: Logger | None = None,
         drain: Drain = _NO_DRAIN,
         report: Callable[[Progress], None] = _unheard,
+        emit: Callable[[Event | str, Any], Awaitable[None]] = _dropped,
     ) -> None:
         self.services = services
         self.call_id = call_id
@@ -136,6 +144,7 @@ class ActionContext(Generic[AnswerT]):
         self._logger = logger
         self._drain = drain
         self._report = report
+        self._emit = emit
         self._cancelled = False
 
     @property
@@ -173,7 +182,17 @@ class ActionContext(Generic[AnswerT]):
         """
         done, total, text = plain((done, total, text), at=("progress",))
         self._report(Progress(done, total, text))
-        return _TURN
+        return TURN
+
+    def emit(self, event: Event | str, data: Any) -> Awaitable[None]:
+        """Tell whoever listens (`bus.events`) that something happened, whatever becomes of the call.
+
+        event: one of the action's own provider, or its id; data: a value of its model, or plain JSON data for one.
+        `await` it in a coroutine function; in a thread, call it: it returns when the broker has the event. That nobody
+        listens is no error. An action that is started again emits again, with the same ids where it is the same start.
+        Raises ConfigurationError for an event that is not declared, EventInvalidError, EventNotSentError.
+        """
+        return self._emit(event, data)
 
     @property
     def cancelled(self) -> bool:

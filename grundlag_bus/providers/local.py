@@ -25,6 +25,7 @@ from grundlag_bus.errors import (
     CallError,
     ConfigurationError,
     Defer,
+    EventInvalidError,
     ForbiddenError,
     NestedInterruptError,
     NotJsonError,
@@ -47,6 +48,7 @@ from grundlag_bus.providers.disposition import (
     after_run,
     checked_pause,
 )
+from grundlag_bus.providers.emitting import Emitting, EventSink, drop
 from grundlag_bus.providers.interrupts import Interrupts
 from grundlag_bus.providers.oversight import Oversight
 from grundlag_bus.providers.threads import Threads
@@ -72,7 +74,7 @@ class LocalCaller:
 
     namespace: sealed state is bound to it; name: who replies; threads: how many actions that are no coroutine functions
     run at once; cancel_grace: seconds that an action gets to stop when its call is cancelled; limit_of: the seconds
-    that an action of a lane may run.
+    that an action of a lane may run; events: where go the events that actions emit.
     """
 
     def __init__(  # noqa: PLR0913  settings, all but one keyword-only
@@ -85,6 +87,7 @@ class LocalCaller:
         clock: Callable[[], float] = time.time,
         cancel_grace: float = CANCEL_GRACE,
         limit_of: Callable[[str], float] = lambda _: math.inf,
+        events: EventSink = drop,
     ) -> None:
         self.registry = registry
         self.drain = Drain()
@@ -95,6 +98,7 @@ class LocalCaller:
         self._closed = False
         self._cancel_grace = cancel_grace
         self._limit_of = limit_of
+        self._events = events
         self._overdue: set[asyncio.Task[Reply]] = set()
 
     async def call(
@@ -237,6 +241,7 @@ class LocalCaller:
             items=items,
             drain=self.drain,
             report=run.report,
+            emit=Emitting(self.registry.providers[call.provider_id], call, self._events, self._clock),
         )
         run.stage = _Stage.RUNNING
         result = await action.run(value, context, threads=self._threads)
@@ -275,8 +280,11 @@ class LocalCaller:
                 return Ended(
                     failures.output_refused(call, ActionOutputValidationError(action.id, [error.issue]), items)
                 )
-            case _Stage.FINISHING, ActionOutputValidationError():
-                return Ended(failures.output_refused(call, error, items))
+            case (_Stage.RUNNING, EventInvalidError() as wrong) | (
+                _Stage.FINISHING,
+                ActionOutputValidationError() as wrong,
+            ):
+                return Ended(failures.output_refused(call, wrong, items))
         return Raised(error, failures.internal(call, error, items))
 
     def _outcome_of_signal(self, signal: ToolInterrupt | Defer, run: _Run) -> Outcome:

@@ -40,6 +40,11 @@ class Event:
     shape: Shape = field(repr=False)
 
 
+def undeclared_event(event_id: str) -> Event:
+    """Make a kind of event of which nothing is known, and whose data may be any JSON."""
+    return Event(event_id, event_id, make_shape({}, "serialization", of=f"event {event_id}"))
+
+
 class Definitions(Mapping[str, DefinedT]):
     """What a provider defines of one kind, by id. Grows by `register`."""
 
@@ -138,6 +143,17 @@ class Provider:
         """Declare a kind of thing that happens in the provider. Raises ConfigurationError."""
         shape = make_shape(model, "serialization", of=f"event {id} of provider {self.id}")
         return self.events.register(Event(check_id("event", id), name, shape))
+
+    def find_event(self, event: Event | str) -> Event:
+        """Return a kind of event that is declared here. Raises ConfigurationError for any other."""
+        event_id = event if isinstance(event, str) else event.id
+        declared = self.events.get(event_id)
+        if declared is None or not (isinstance(event, str) or declared is event):
+            raise ConfigurationError(
+                f"Provider {self.id!r} declares no such event {event_id!r}: declare it with "
+                f"provider.event({event_id!r}, Model, name=...), and emit only events of the action's own provider."
+            )
+        return declared
 
     @property
     def lanes(self) -> tuple[str, ...]:

@@ -167,15 +167,16 @@ def derived_call_id(interrupt_id: str, answer: Any, claims: Any) -> str:
     The interrupt id is itself derived from the interrupted call's. claims: what the seal is checked against (the sealed
     state, the input, the user), so that whoever claims something else shares no reply.
     """
-    return _digest("resumption", interrupt_id, canonical([answer, claims]))
+    return derived_id("resumption", interrupt_id, canonical([answer, claims]))
 
 
 def derived_interrupt_id(call_id: str, generation: int) -> str:
     """Make the id of the one interrupt that a generation of a call can end with."""
-    return _digest("interrupt", call_id, str(generation).encode())
+    return derived_id("interrupt", call_id, str(generation).encode())
 
 
-def _digest(kind: str, of: str, more: bytes) -> str:
+def derived_id(kind: str, of: str, more: bytes) -> str:
+    """Make an id of a kind of thing from the id of what it belongs to and what else tells it apart."""
     return hashlib.sha256(b"\0".join((kind.encode(), of.encode(), more))).hexdigest()[:32]
 
 

@@ -34,6 +34,7 @@ from grundlag_bus.tools.endings import cancelled, outcome_unknown
 from grundlag_bus.workers.alone import Alone
 from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.control import Control
+from grundlag_bus.workers.event_sender import EventSender
 from grundlag_bus.workers.intake import Intake
 from grundlag_bus.workers.outbox import Outbox
 from grundlag_bus.workers.reports import Reports
@@ -102,6 +103,7 @@ class Worker:
             threads=max(self._share.concurrency, 1),
             clock=transport.now,
             limit_of=self._share.limit_of,
+            events=EventSender(transport),
         )
         self._told = Told(hook, transport.now)
         self._watch = LoopWatch(self._told.hook, whose=lambda task: served_by(task, tuple(self._started)))

@@ -198,6 +198,23 @@ class Blob(BaseModel):
     content: bytes
 
 
+class Told(BaseModel):
+    """An event of the contract provider."""
+
+    number: int
+    about: Any = None
+
+
+class Telling(BaseModel):
+    """How often an action emits which event, and how it ends."""
+
+    event: str = "told"
+    times: int = 1
+    how: str = "completed"
+    data: Any = None
+    spoil: str | None = None
+
+
 class Troubles(BaseModel):
     """How often an action fails or defers before it completes, and how long it waits each time."""
 

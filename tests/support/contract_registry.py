@@ -52,6 +52,8 @@ from tests.support.contract_models import (
     Started,
     Sum,
     Target,
+    Telling,
+    Told,
     Tree,
     Troubles,
     Where,
@@ -214,6 +216,56 @@ async def recall(_: Nothing, ctx: ActionContext) -> Recalled:
 @contract.action("recallNotes", name="Tell the notes", reads=["note"])
 async def recall_notes(_: Nothing, ctx: ActionContext) -> Recalled:
     return _recall(ctx)
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+told = contract.event("told", Told, name="Something was told")
+contract.event("shouted", Told, name="Something was shouted")
+foreign = Provider("other", name="Other").event("told", Told, name="Something was told elsewhere")
+
+
+@contract.action("tell", name="Emit events")
+async def tell(telling: Telling, ctx: ActionContext) -> Nothing:
+    """Emits as often as it is told, and ends as it is told."""
+    for number in range(telling.times):
+        await ctx.emit(telling.event, {"number": number})
+    if telling.how == "failed":
+        raise ActionFailed("told", "It was told to fail.")
+    return Nothing()
+
+
+@contract.action("tellInThread", name="Emit events from a thread")
+def tell_in_thread(telling: Telling, ctx: ActionContext) -> Nothing:
+    for number in range(telling.times):
+        _ = ctx.emit(told, Told(number=number))
+    seen.notes.append("told")
+    return Nothing()
+
+
+@contract.action("tellAnything", name="Emit what it is given, or what is no event")
+async def tell_anything(telling: Telling, ctx: ActionContext) -> Nothing:
+    if telling.how == "foreign":
+        await ctx.emit(foreign, {"number": 1})
+    data = telling.data if telling.spoil is None else {"number": 1, "about": hazard(telling.spoil)}
+    await ctx.emit(telling.event, data)
+    return Nothing()
+
+
+@contract.action("tellTwice", name="Emit at each start", retry=Retry(on=ConnectionError, backoff=0))
+async def tell_twice(_: Nothing, ctx: ActionContext) -> Nothing:
+    await ctx.emit("told", {"number": ctx.attempt})
+    if ctx.attempt == 1:
+        raise ConnectionError
+    return Nothing()
+
+
+@contract.action("tellAndHold", name="Emit, and wait until a gate opens")
+async def tell_and_hold(gate: Named, ctx: ActionContext) -> Nothing:
+    seen.runs["tellAndHold"] += 1
+    await ctx.emit("told", {"number": seen.runs["tellAndHold"]})
+    await eventually(seen.gate(gate.name).is_set, within=60)
+    return Nothing()
 
 
 # --- time -------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from grundlag_bus import (
     ActionContext,
     ActionInputValidationError,
+    EventInvalidError,
     Provider,
     ProviderRegistry,
     ServiceMissingError,
@@ -78,6 +79,32 @@ async def test_the_context_has_what_it_was_given_and_keeps_what_was_emitted() ->
     assert [item.data for item in context.items.emitted] == [{"title": "Lunch"}]
     assert context.items.list()[0] == given[0]
     assert 50 < (context.deadline - datetime.now(UTC)).total_seconds() <= 60
+
+
+async def test_the_context_keeps_the_events_and_checks_them() -> None:
+    moved = calendar.event("moved", EventCreated, name="An event was moved")
+
+    @calendar.action("moveEvent", name="Move an event")
+    async def move_event(event: CreateEvent, ctx: ActionContext) -> None:
+        await ctx.emit(moved, {"event_id": event.title})
+        await ctx.emit("renamed", {"any": "thing"})
+
+    @calendar.action("moveInThread", name="Move an event, in a thread")
+    def move_in_thread(event: CreateEvent, ctx: ActionContext) -> None:
+        _ = ctx.emit(moved, EventCreated(event_id=event.title))
+        _ = ctx.emit(moved, {"event_id": 7})
+
+    context = testing.context(user_id="ada")
+    await move_event.execute({"title": "Lunch"}, context)
+    assert [(event.event_id, event.data) for event in context.events] == [
+        ("moved", {"event_id": "Lunch"}),
+        ("renamed", {"any": "thing"}),
+    ]
+    assert {event.user_id for event in context.events} == {"ada"}
+    context = testing.context()
+    with pytest.raises(EventInvalidError, match=r"moved\.event_id"):
+        await move_in_thread.execute({"title": "Lunch"}, context)
+    assert [event.data for event in context.events] == [{"event_id": "Lunch"}]
 
 
 async def test_a_missing_service_is_named() -> None:
