@@ -97,6 +97,10 @@ def test_the_example_runs_in_process(folder: Path) -> None:
     assert output("python use.py", folder, "") == "Delete Lunch?\n{'deleted': True}\n"
 
 
+def test_the_example_of_a_delayed_call_and_an_event_runs_in_process(folder: Path) -> None:
+    assert output("python reminders.py", folder, "") == "reminded {'text': 'Lunch'}\n"
+
+
 def test_the_example_of_a_test_passes(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_myapp.py"],
