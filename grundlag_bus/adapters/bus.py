@@ -99,7 +99,7 @@ class Bus(ABC):
             raise ConfigurationError(f"A call cannot be delayed by {delay:g} s: use 0 or more.")
         context = context or ToolContext()
         remote, call = await self._prepare(function_name, input, context)
-        call = replace(call, deadline=call.deadline + seconds)
+        call = replace(call, sent_at=call.sent_at + seconds, deadline=call.deadline + seconds)
         return await self._submit(call, seconds, context, remote.sink(context))
 
     def events(self, pattern: str = "#") -> EventListener:

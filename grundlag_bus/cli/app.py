@@ -26,6 +26,7 @@ from grundlag_bus.cli.options import (
     log_level,
     read_at_once,
 )
+from grundlag_bus.cli.submit import submit
 from grundlag_bus.errors import ConfigurationError
 
 app = typer.Typer(
@@ -211,6 +212,9 @@ def call(  # noqa: PLR0913  the command's options
     source = choose_source(ctx, url=url, namespace=namespace, registry=registry)
     level = log_level(ctx, "warning")
     return run_call(source, function, text, user=user, timeout=timeout, as_json=as_json, level=level)
+
+
+app.command("submit")(submit)
 
 
 @manifest.command("show")

@@ -32,19 +32,16 @@ def call(  # noqa: PLR0913  the command's options
     source: Source, function: str, text: str, *, user: str | None, timeout: float | None, as_json: bool, level: str
 ) -> int:
     """Call a function with JSON (`-`: from stdin) and print how it ended. Raises ConfigurationError, TransportError."""
-    value = _read(text)
+    value = read_input(text)
 
     async def work() -> int:
         async with source.open(within=timeout) as bus:
-            await _check_name(bus, function, source)
+            await check_name(bus, function, source)
             items = ItemStore()
             listener = ProgressLines(function) if Terminal.is_there() else None
             context = ToolContext(user_id=user, timeout=timeout, items=items, on_progress=listener)
             response = await _converse(bus, function, value, context)
-        if as_json:
-            print_json(response.to_json(), one_line=True)
-        else:
-            _print(function, response)
+        print_response(function, response, as_json=as_json)
         return _exit_of(response)
 
     return run(work(), level=level)
@@ -68,7 +65,8 @@ class ProgressLines:
             say(f"{self._function}: {progress.done:g}{total}{f', {progress.text}' if progress.text else ''}")
 
 
-def _read(text: str) -> Any:
+def read_input(text: str) -> Any:
+    """Read a command's input. Raises ConfigurationError."""
     if text == "-" and sys.stdin is None:
         raise ConfigurationError("The input is to come from stdin (-), which is closed: give it as an argument.")
     try:
@@ -80,7 +78,8 @@ def _read(text: str) -> Any:
         ) from error
 
 
-async def _check_name(bus: Bus, function: str, source: Source) -> None:
+async def check_name(bus: Bus, function: str, source: Source) -> None:
+    """Raise ConfigurationError for a function that nobody announced, naming its neighbours."""
     manifest = await bus.manifest()
     if manifest.find_function(function) is not None:
         return
@@ -140,7 +139,11 @@ def _exit_of(response: Response) -> Exit:
             return Exit.FAILED
 
 
-def _print(function: str, response: Response) -> None:
+def print_response(function: str, response: Response, *, as_json: bool) -> None:
+    """Tell how a call ended: the response object on stdout, or the result there and all else on stderr."""
+    if as_json:
+        print_json(response.to_json(), one_line=True)
+        return
     for item in response.items[:_SHOWN_ITEMS]:
         say(f"item {item['type']} {in_json(item['data'])}")
     if len(response.items) > _SHOWN_ITEMS:

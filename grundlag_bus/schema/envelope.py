@@ -64,9 +64,10 @@ class Request:
 class Call:
     """One call of an action. `deadline` and `sent_at` are Unix seconds.
 
-    generation: counts the times that it was sent on its way, attempt: those after an exception; deferred: the state
-    that its last `Defer` kept; watched: whether its caller wants to hear of its progress; idempotent: whether its
-    caller may send it again after an unsure publish, which does not travel.
+    sent_at: when it was sent, or is due where it was delayed; generation: counts the times that it was sent on its
+    way, attempt: those after an exception; deferred: the state that its last `Defer` kept; watched: whether its caller
+    wants to hear of its progress; idempotent: whether its caller may send it again after an unsure publish, which does
+    not travel.
     """
 
     call_id: str

@@ -176,6 +176,37 @@ def test_a_retired_provider_is_gone_until_its_worker_starts_again(cli: CommandLi
     assert "did you mean calendar" in again.sentence
 
 
+def test_a_submitted_call_is_started_when_it_is_due_also_by_a_worker_that_comes_later(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    assert cli.run("keys", "new", "shared.keys").code == 0
+    given = json.dumps({"folder": str(tmp_path)})
+    (tmp_path / "release").touch()
+    with serving(cli, FORM, "--keys", "shared.keys"):
+        pass
+    ended = cli.run("submit", "formHold", given, "--delay", "2", "--json")
+    assert (ended.code, len(ended.response["callId"])) == (0, 32)
+    assert not (tmp_path / "held").exists()
+    with serving(cli, FORM, "--keys", "shared.keys"):
+        wait_for(tmp_path / "held")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        (("demoAdd", '{"a": "one"}'), 1, "input_invalid"),
+        (("demoAdd", "{}", "--delay", "2000000"), 2, "cannot be delayed"),
+        (("demoAdd", "{}", "--delay", "-1"), 2, "--delay"),
+        (("demoAd", "{}"), 2, "did you mean demoAdd"),
+    ],
+)
+def test_what_cannot_be_submitted_is_told(cli: CommandLine, line: tuple[str, ...], code: int, told: str) -> None:
+    with serving(cli, DEMO):
+        ended = cli.run("submit", *line)
+    assert (ended.code, ended.out) == (code, "")
+    assert told in ended.sentence
+
+
 def test_an_empty_namespace_says_what_to_start(cli: CommandLine) -> None:
     ended = cli.run("call", "demoAdd")
     assert ended.code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from pydantic import BaseModel
@@ -15,13 +16,17 @@ from grundlag_bus import (
     Provider,
     ProviderRegistry,
     RabbitTransport,
+    ToolContext,
     TransportClosedError,
     Worker,
     connect,
 )
 from grundlag_bus.adapters.bus import TransportBus
+from grundlag_bus.schema.envelope import decode_call
 from grundlag_bus.transport import named_bus
+from grundlag_bus.workers.announce import announce
 from tests.support.hosts import RunningWorker
+from tests.support.transports import Inbox
 
 
 class Nothing(BaseModel):
@@ -43,6 +48,20 @@ async def test_a_registry_runs_in_this_process() -> None:
         assert await tool.execute({}) == "acted"
     with pytest.raises(TransportClosedError, match="inside `async with"):
         await tool.execute({})
+
+
+async def test_a_delayed_call_counts_its_time_from_when_it_is_due() -> None:
+    async with connect("memory://") as bus:
+        assert bus.transport is not None
+        await announce(bus.transport, ProviderRegistry([provider]))
+        inbox = Inbox(ack=True)
+        await bus.transport.subscribe(bus.transport.topology.call_queue("notes", "main"), inbox, prefetch=1)
+        before = time.time()
+        await bus.submit("notesAct", {}, ToolContext(timeout=60), delay=1)
+        (body,) = await inbox.holds(1)
+        call = decode_call(body)
+        assert before + 1 <= call.sent_at + 0.001 <= time.time() + 1
+        assert call.deadline - call.sent_at == pytest.approx(60)
 
 
 async def test_a_memory_bus_without_a_name_is_a_bus_of_its_own() -> None:
