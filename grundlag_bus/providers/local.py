@@ -11,46 +11,32 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
-from contextlib import suppress
-from dataclasses import replace
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import (
-    ActionFailed,
     ActionInputValidationError,
-    ActionOutputValidationError,
-    CallError,
-    ConfigurationError,
-    Defer,
-    EventInvalidError,
     ForbiddenError,
-    NestedInterruptError,
     NotJsonError,
     PayloadTooLargeError,
-    ToolInterrupt,
     TransportClosedError,
 )
-from grundlag_bus.providers import failures
+from grundlag_bus.providers import failures, verdicts
 from grundlag_bus.providers.bounds import Bounds, Stop
 from grundlag_bus.providers.context import ActionContext, Drain
 from grundlag_bus.providers.disposition import (
     Again,
     Dead,
-    Deferred,
     Disposition,
     End,
     Ended,
     Outcome,
-    Raised,
     after_run,
-    checked_pause,
 )
 from grundlag_bus.providers.emitting import Emitting, EventSink, drop
 from grundlag_bus.providers.interrupts import Interrupts
 from grundlag_bus.providers.oversight import Oversight
+from grundlag_bus.providers.started import Stage, Started
 from grundlag_bus.providers.threads import Threads
 from grundlag_bus.schema.codec import ensure_size, plain
 from grundlag_bus.schema.envelope import Call, Completed, Reply, Response
@@ -191,7 +177,7 @@ class LocalCaller:
             return Ended(cancelled(call, published=False))
         why = Stop.DEADLINE if left <= limit else Stop.LIMIT
         bounds = Bounds(min(left, limit), why, idle=action.idle_timeout)
-        run = _Run(action, call, bounds, oversight)
+        run = Started(action, call, bounds, oversight)
         oversight.began(bounds)
         if oversight.sink is not None:
             oversight.report(Progress(started=now))
@@ -205,18 +191,18 @@ class LocalCaller:
             given_up = isinstance(error, asyncio.CancelledError) and bounds.given_up
             stop = bounds.end()
             if stop is not None:
-                return self._stopped(stop, run)
+                return verdicts.stopped(stop, run, limit=limit)
             if given_up:
                 raise
-            return self._outcome_of(error, run)
+            return verdicts.of_error(error, run, self._interrupts)
         finally:
             run.over = True
             oversight.ended()
         # An action that swallowed the cancellation and ended all the same has ended too late.
         stop = bounds.end()
-        return outcome if stop is None else self._stopped(stop, run)
+        return outcome if stop is None else verdicts.stopped(stop, run, limit=limit)
 
-    async def _run(self, run: _Run, services: Services) -> Completed:
+    async def _run(self, run: Started, services: Services) -> Completed:
         action, call = run.action, run.call
         try:
             # Depth first: what is too deep cannot be measured. The copies keep an action's hands off its caller's data.
@@ -243,107 +229,9 @@ class LocalCaller:
             report=run.report,
             emit=Emitting(self.registry.providers[call.provider_id], call, self._events, self._clock),
         )
-        run.stage = _Stage.RUNNING
+        run.stage = Stage.RUNNING
         result = await action.run(value, context, threads=self._threads)
-        run.stage = _Stage.FINISHING
+        run.stage = Stage.FINISHING
         completed = Completed(action.dump(result), context.emitted)
-        run.stage = _Stage.CLOSING
+        run.stage = Stage.CLOSING
         return completed
-
-    def _stopped(self, stop: Stop, run: _Run) -> Ended:
-        """Say what a run ends with that was not left to end by itself."""
-        action, call = run.action, run.call
-        match stop:
-            case Stop.CANCELLED:
-                response = cancelled(call, published=True)
-            case Stop.DEADLINE:
-                response = deadline_exceeded(call, published=True)
-            case Stop.LIMIT:
-                response = failures.over_limit(call, self._limit_of(call.lane))
-            case Stop.IDLE:
-                response = failures.idle(call, action.idle_timeout)
-            case _:
-                assert_never(stop)
-        return Ended(replace(response, items=run.emitted))
-
-    def _outcome_of(self, error: BaseException, run: _Run) -> Outcome:
-        """Say what an error means, by who can have raised it at this stage."""
-        action, call, items = run.action, run.call, run.emitted
-        match run.stage, error:
-            case _Stage.CHECKING, CallError():
-                return Ended(failures.refused(error))
-            case _Stage.RUNNING, ToolInterrupt() | Defer():
-                return self._outcome_of_signal(error, run)
-            case _Stage.RUNNING, ActionFailed():
-                return Raised(error, failures.told_by_action(call, error, items))
-            case _Stage.RUNNING, NotJsonError():  # from `items.emit`
-                return Ended(
-                    failures.output_refused(call, ActionOutputValidationError(action.id, [error.issue]), items)
-                )
-            case (_Stage.RUNNING, EventInvalidError() as wrong) | (
-                _Stage.FINISHING,
-                ActionOutputValidationError() as wrong,
-            ):
-                return Ended(failures.output_refused(call, wrong, items))
-        return Raised(error, failures.internal(call, error, items))
-
-    def _outcome_of_signal(self, signal: ToolInterrupt | Defer, run: _Run) -> Outcome:
-        action, call, items = run.action, run.call, run.emitted
-        try:
-            if isinstance(signal, Defer):
-                return Deferred(plain(signal.state, at=("deferred",)), checked_pause(signal.after))
-            return Ended(self._interrupts.response(action, call, signal, items))
-        except NestedInterruptError as nested:
-            return Ended(failures.refused(nested, items))
-        except NotJsonError as not_json:
-            invalid = ActionOutputValidationError(action.id, [not_json.issue])
-            return Ended(failures.output_refused(call, invalid, items))
-        except (ConfigurationError, TypeError) as misused:
-            return Ended(failures.internal(call, misused, items))
-
-
-class _Stage(Enum):
-    CHECKING = auto()
-    """Nothing of the action ran: errors are about what the caller sent."""
-    RUNNING = auto()
-    """Errors are the action's."""
-    FINISHING = auto()
-    """Errors are about what the action returned."""
-    CLOSING = auto()
-    """Errors are those of services that end with the call."""
-
-
-class _Run:
-    """One call on its way."""
-
-    __slots__ = ("_bounds", "_loop", "_oversight", "_thread", "action", "call", "context", "over", "stage")
-
-    def __init__(self, action: Action, call: Call, bounds: Bounds, oversight: Oversight) -> None:
-        self.action = action
-        self.call = call
-        self.stage = _Stage.CHECKING
-        self.over = False
-        self.context: ActionContext[Any] | None = None
-        self._bounds = bounds
-        self._oversight = oversight
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
-
-    def report(self, progress: Progress) -> None:
-        """Tell of progress, from the loop or from the action's thread."""
-        self._bounds.touch()
-        if self._oversight.sink is None:
-            return
-        if threading.get_ident() == self._thread:
-            self._pass_on(progress)
-        else:
-            with suppress(RuntimeError):  # the loop is closed, and nobody listens
-                self._loop.call_soon_threadsafe(self._pass_on, progress)
-
-    def _pass_on(self, progress: Progress) -> None:
-        if not self.over:
-            self._oversight.report(progress)
-
-    @property
-    def emitted(self) -> list[dict[str, Any]]:
-        return [] if self.context is None else self.context.emitted
