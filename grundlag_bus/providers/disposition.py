@@ -1,5 +1,14 @@
 """What becomes of a call: decided here, in pure functions, and carried out by whoever holds it.
 
+Of a call whose action its worker lacks:
+
+    announced    a pause before the deadline  -> decision
+    by nobody    any                          -> End(action_unknown)
+    by somebody  yes                          -> Again(generation + 1, same attempt, after 1, 2, 4 ... 30 s)
+    by somebody  no                           -> End(deadline_exceeded)
+
+So an old worker and a new one may serve one queue while a deploy rolls.
+
 Before a run, of a call that was handed out before (lost: how often a consumer had it and died, by the broker's count):
 
     lost                  policy       last started alone  -> decision
@@ -43,6 +52,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from grundlag_bus.errors import ConfigurationError
+from grundlag_bus.providers import failures
 from grundlag_bus.schema.envelope import Call, Failed, Response
 from grundlag_bus.tools.endings import outcome_unknown
 
@@ -54,6 +64,10 @@ LONGEST_PAUSE = 2**20 - 1
 
 MOST_LOST = 500
 """However often workers died under others: the broker's own limit is 1,000, and it tells no caller."""
+
+
+LONGEST_ABSENCE = 30.0
+"""Seconds: the longest pause of a call that waits for a worker which has its action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +188,22 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class StartAlone:
     """Start it with nothing beside it, for the last time."""
+
+
+def of_absent(call: Call, *, announced: bool, now: float) -> End | Again:
+    """Decide what is to be done with a call of an action that this worker lacks. announced: by another."""
+    if not announced:
+        return End(failures.action_unknown(call))
+    left = call.deadline - now
+    pause = min(2.0 ** min(call.generation - 1, 30), LONGEST_ABSENCE)
+    while pause > 1 and not pause < left:
+        pause = max(pause // 2, 1.0)
+    told = f"{call.provider_id}.{call.action_id} is announced, and went to a worker that does not have it"
+    if not pause < left:
+        why = f"{told}, until its deadline passed: see which workers are of an older version."
+        return End(Failed("deadline_exceeded", why, {"published": True}))
+    not_taken = f"{told}, and the broker did not take it for later."
+    return Again(replace(call, generation=call.generation + 1), pause, Failed("overloaded", not_taken, retryable=True))
 
 
 def before_run(

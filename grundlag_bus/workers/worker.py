@@ -10,6 +10,7 @@ Rules:
 - A cancelled call is not started, and stopped where it runs; its reply tells when it has stopped, or that it does not.
 - Only then its budget of crashes is looked at: see `disposition` for what is decided, `alone` for how the last start is
   made. An action with `rerun=False` that is stopped with the worker is settled, as one whose outcome is unknown.
+- A call of an action that only other workers have is sent on to them, after a pause (`absent`).
 - The next generation of a call that is still being settled here waits until that is done.
 - What is not finished when the worker stops is given back unsettled, without a reply.
 """
@@ -31,6 +32,7 @@ from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encod
 from grundlag_bus.telemetry import Hook, Report, ignore
 from grundlag_bus.telemetry.loop import LoopWatch
 from grundlag_bus.tools.endings import cancelled, outcome_unknown
+from grundlag_bus.workers.absent import Absent
 from grundlag_bus.workers.alone import Alone
 from grundlag_bus.workers.announce import announce
 from grundlag_bus.workers.control import Control
@@ -119,6 +121,7 @@ class Worker:
         self._started: set[Run] = set()
         self._alone = Alone(self._intake, self._started)
         self._returned = Returned(transport, registry, self._outbox, self._alone, worker=self.name)
+        self._absent = Absent(transport)
         self._beside: set[asyncio.Task[None]] = set()
         self._aborted = asyncio.Event()
         self._context = contextvars.copy_context()
@@ -288,7 +291,9 @@ class Worker:
 
     async def _serve(self, run: Run) -> None:
         try:
-            if run.redelivered:
+            if self._registry.find(run.call.provider_id, run.call.action_id) is None:
+                await self._outbox.carry_out(run, await self._absent.decide(run.call))
+            elif run.redelivered:
                 await self._returned.serve(run, self._begin)
             else:
                 await self._begin(run)

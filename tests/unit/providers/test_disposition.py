@@ -25,6 +25,7 @@ from grundlag_bus.providers.disposition import (
     after_run,
     before_run,
     checked_pause,
+    of_absent,
 )
 
 NOW = 1_000_000.0
@@ -119,6 +120,34 @@ def test_a_retry_that_cannot_be_is_refused_when_it_is_declared(wrong: dict[str, 
 def test_what_is_no_pause_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError):
         checked_pause(wrong)
+
+
+# --- the table of calls whose action is elsewhere ---------------------------------------------------------------------
+
+
+def test_an_action_that_nobody_announced_is_unknown() -> None:
+    decision = of_absent(call(), announced=False, now=NOW)
+    assert isinstance(decision, End)
+    assert isinstance(decision.response, Failed)
+    assert decision.response.code == "action_unknown"
+
+
+def test_a_call_whose_action_another_worker_has_waits_longer_each_time_and_costs_no_attempt() -> None:
+    pauses, waiting, now = [], call(attempt=2), NOW
+    while isinstance(decision := of_absent(waiting, announced=True, now=now), Again):
+        assert (decision.call.generation, decision.call.attempt) == (waiting.generation + 1, 2)
+        pauses.append(decision.pause)
+        waiting, now = decision.call, now + decision.pause
+    assert pauses[:8] == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert NOW + sum(pauses) < waiting.deadline <= NOW + sum(pauses) + 1, "nearly all of its time is used"
+    assert isinstance(decision, End)
+    assert isinstance(decision.response, Failed)
+    assert decision.response.code == "deadline_exceeded"
+
+
+def test_a_call_without_a_second_left_ends() -> None:
+    for left in (1.0, 0.5, 0.0, -5.0):
+        assert isinstance(of_absent(call(left=left), announced=True, now=NOW), End)
 
 
 # --- the table of calls that came back --------------------------------------------------------------------------------
