@@ -202,8 +202,8 @@ def of_absent(call: Call, *, announced: bool, now: float) -> End | Again:
     if not pause < left:
         why = f"{told}, until its deadline passed: see which workers are of an older version."
         return End(Failed("deadline_exceeded", why, {"published": True}))
-    not_taken = f"{told}, and the broker did not take it for later."
-    return Again(replace(call, generation=call.generation + 1), pause, Failed("overloaded", not_taken, retryable=True))
+    not_taken = Failed("overloaded", f"{told}, and the broker did not take it for later.", retryable=True)
+    return Again(replace(call, generation=call.generation + 1), pause, not_taken, "absent")
 
 
 def before_run(

@@ -21,7 +21,10 @@ from grundlag_bus import (
     Transport,
     Worker,
 )
+from grundlag_bus.telemetry import CallSentOn
+from grundlag_bus.telemetry.events import Event
 from grundlag_bus.workers.announce import announce
+from tests.support.eventually import eventually
 from tests.support.hosts import Host, RunningWorker, on_buses
 
 pytestmark = on_buses
@@ -53,9 +56,11 @@ OLD, NEW = ("old",), ("old", "new")
 
 
 @asynccontextmanager
-async def serving(host: Host, registry: ProviderRegistry, *, concurrency: int = 8) -> AsyncIterator[RunningWorker]:
-    transport = host.transport()
-    running = await RunningWorker(Worker(transport, registry, concurrency=concurrency), transport).started()
+async def serving(
+    host: Host, registry: ProviderRegistry, *, told: list[Event] | None = None
+) -> AsyncIterator[RunningWorker]:
+    transport, events = host.transport(), [] if told is None else told
+    running = await RunningWorker(Worker(transport, registry, concurrency=8, hook=events.append), transport).started()
     try:
         yield running
     finally:
@@ -71,16 +76,17 @@ async def announced_by(host: Host, registry: ProviderRegistry) -> None:
 
 
 async def test_every_call_of_a_new_action_completes_whichever_worker_it_comes_to(host: Host) -> None:
-    async with serving(host, version(*OLD)) as old, serving(host, version(*NEW)):
+    told: list[Event] = []
+    async with serving(host, version(*OLD), told=told) as old, serving(host, version(*NEW)):
         tools = await host.bus.to_tools()
         calls = [tools["notesNew"].execute({}, ToolContext(timeout=60)) for _ in range(24)]
         calls += [tools["notesOld"].execute({}) for _ in range(8)]
-        begun = time.monotonic()
         results = await asyncio.gather(*calls)
         assert Counter(result["attempt"] for result in results) == {1: 32}, "waiting costs no attempt"
-        # Of eight calls that the old worker had at first, not one was with the new one at once.
-        assert time.monotonic() - begun >= 1
-        assert not old.worker.in_flight
+        sent_on = [event for event in told if isinstance(event, CallSentOn)]
+        assert sent_on, "the old worker had some of them"
+        assert {(event.action_id, event.why) for event in sent_on} == {("new", "absent")}
+        await eventually(lambda: not old.worker.in_flight)
 
 
 async def test_a_call_waits_for_the_first_worker_that_has_its_action(host: Host) -> None:

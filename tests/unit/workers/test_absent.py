@@ -91,7 +91,10 @@ async def test_while_nobody_can_tell_a_call_waits(transport: Counting) -> None:
     transport.fails = True
     of = Absent(transport)
     assert isinstance(await of.decide(call("a")), Again)
+    assert isinstance(await of.decide(call("b")), Again)
+    assert transport.readings == 1, "who cannot be read is not asked for each call either"
     transport.fails = False
+    await asyncio.sleep(0.35)
     assert isinstance(await of.decide(call("a")), End)
 
 

@@ -166,9 +166,10 @@ async def test_every_outcome_is_told_with_its_code(action_id: str, outcome: str,
     async with serving() as served:
         await served.call(action_id)
 
-    [_, ended] = served.of_calls
+    *started, ended = served.of_calls
     assert isinstance(ended, CallEnded)
     assert (ended.outcome, ended.code) == (outcome, code)
+    assert len(started) == (action_id != "missing"), "what is not there is not started"
 
 
 async def test_retries_and_the_dead_letter_are_told_and_the_pause_is_not_taken_for_a_queue() -> None:
