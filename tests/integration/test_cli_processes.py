@@ -214,8 +214,29 @@ async def test_processes_end_when_their_supervisor_is_killed(cli: CommandLine, t
         holding = asyncio.create_task(served.call("swiftWrite", file=str(tmp_path / "f"), line="1", seconds=2.0))
         await served.busy()
         served.started.process.kill()
-        await holding  # they drain
-        await eventually(lambda: not any(map(is_there, children)))
+        try:
+            await holding  # they drain
+            await eventually(lambda: not any(map(is_there, children)))
+        finally:
+            for child in filter(is_there, children):
+                os.kill(child, signal.SIGKILL)
+
+
+async def test_a_process_whose_loop_is_blocked_outlives_its_supervisor_by_the_grace_time(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    async with fleet(cli, "--grace", "1") as served:
+        children = served.children
+        blocked = asyncio.create_task(served.call("swiftBlock", file=str(file), line="1", seconds=600.0))
+        await eventually(file.exists)
+        served.started.process.kill()
+        try:
+            await eventually(lambda: not any(map(is_there, children)), within=60)
+        finally:
+            for child in filter(is_there, children):
+                os.kill(child, signal.SIGKILL)
+            blocked.cancel()
 
 
 async def test_a_process_that_is_told_to_end_alone_drains_and_is_replaced(cli: CommandLine, tmp_path: Path) -> None:

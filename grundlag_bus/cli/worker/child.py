@@ -1,19 +1,26 @@
 """A worker in a process that a supervisor started.
 
 It drains when the supervisor says so, at a signal of its own, and when the supervisor is gone, so that no orphan goes
-on serving. However often it is told, it drains once: a service manager may signal every process of a group beside what
-the supervisor says. Only the supervisor can abort it.
+on serving; one that is too blocked to drain is killed when the time for that is over. However often it is told, it
+drains once: a service manager may signal every process of a group beside what the supervisor says. Only the supervisor
+can abort it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import select
+import signal
 import socket
+import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.worker.one import Serving, open_worker
+from grundlag_bus.cli.worker.pace import Pace
 from grundlag_bus.cli.worker.signals import on_signals
 from grundlag_bus.cli.worker.status import ABORT, DRAIN, status_line
 
@@ -34,6 +41,7 @@ async def work_for_supervisor(options: WorkerOptions, descriptor: int) -> int:
     inherited = socket.socket(fileno=descriptor)
     inherited.set_inheritable(False)  # what actions start must not hold it open
     reader, writer = await asyncio.open_connection(sock=inherited)
+    _outlive(inherited, options.grace + Pace().ended_after_grace)
     orders = _Orders()
     on_signals(lambda which: orders.drain(signal=which.name))
     beside = [asyncio.create_task(_listen(reader, orders))]
@@ -49,6 +57,19 @@ async def work_for_supervisor(options: WorkerOptions, descriptor: int) -> int:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
         writer.close()
+
+
+def _outlive(supervisor: socket.socket, seconds: float) -> None:
+    """Kill this process so many seconds after the supervisor is gone, whatever its event loop does."""
+    end = select.poll()
+    end.register(supervisor, select.POLLHUP)
+
+    def wait() -> None:
+        end.poll()
+        time.sleep(seconds)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, name="grundlag-supervisor", daemon=True).start()
 
 
 class _Orders:
