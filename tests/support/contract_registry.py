@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import itertools
 import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -450,13 +451,27 @@ async def dawdle(steps: Length, ctx: ActionContext) -> Nothing:
     return Nothing()
 
 
+def _note_start(name: str) -> None:
+    with Path(f"{name}.starts").open("a") as starts:
+        starts.write(f"{os.getpid()}\n")
+
+
 @contract.action("holdByFile", name="Wait until a file says so")
 async def hold_by_file(files: Named) -> Length:
     """Waits for `name`.open, and before that writes the number of its process to `name`.starts."""
-    with Path(f"{files.name}.starts").open("a") as starts:  # noqa: ASYNC230  a few bytes
-        starts.write(f"{os.getpid()}\n")
+    _note_start(files.name)
     await eventually(Path(f"{files.name}.open").exists, within=60)
     return Length(length=os.getpid())
+
+
+@contract.action("die", name="Kill the worker, when a file says so")
+async def die(files: Named) -> Nothing:
+    """Writes the number of its process to `name`.starts, then waits for `fire`, or `fire`.NUMBER, beside `name`."""
+    _note_start(files.name)
+    folder = Path(files.name).parent
+    await eventually(lambda: (folder / "fire").exists() or (folder / f"fire.{os.getpid()}").exists(), within=60)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return Nothing()
 
 
 # --- context variables and services -----------------------------------------------------------------------------------

@@ -62,6 +62,33 @@ async def worker_process(url: str, namespace: str, keys: Path) -> AsyncIterator[
         await started.kill()
 
 
+@asynccontextmanager
+async def supervised_worker(url: str, namespace: str, keys: Path) -> AsyncIterator[None]:
+    """Have a worker, and another one whenever it dies, as a supervisor would."""
+    process: asyncio.subprocess.Process | None = None
+
+    async def supervise() -> None:
+        nonlocal process
+        while True:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "tests.support.worker_process", url, namespace, str(keys)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+            )
+            await process.wait()
+
+    supervision = asyncio.create_task(supervise(), name="supervise a worker")
+    try:
+        yield
+    finally:
+        supervision.cancel()
+        await asyncio.wait({supervision})
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
 async def _serve(url: str, namespace: str, keys: str) -> None:
     transport = RabbitTransport(url, namespace=namespace)
     worker = Worker(transport, make_registry(SealKeys.load(keys)))
