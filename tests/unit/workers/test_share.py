@@ -127,6 +127,23 @@ def test_a_broker_that_goes_by_its_own_timeout_serves_no_lane_that_is_longer(reg
 # --- a worker ---------------------------------------------------------------------------------------------------------
 
 
+class OlderTransport(MemoryTransport):
+    """A bus in memory behind which an old broker stands."""
+
+    @property
+    def broker(self) -> Broker:
+        return broker(honours=False)
+
+
+async def test_a_worker_of_a_lane_that_its_broker_would_cut_short_does_not_start(registry: ProviderRegistry) -> None:
+    transport = OlderTransport(bus=MemoryBus())
+    with pytest.raises(ConfigurationError, match=r"lane 'long'.*RabbitMQ 3\.10\.8"):
+        await Worker(transport, registry).run()
+    running = RunningWorker(Worker(transport, registry, lanes=["main", "bulk"]), transport)
+    await running.started()
+    await running.stop()
+
+
 async def test_a_worker_announces_the_whole_of_its_providers_and_takes_calls_of_its_share_alone(
     registry: ProviderRegistry,
 ) -> None:
