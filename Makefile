@@ -11,7 +11,7 @@ PORT ?= 5672
 export ICS
 
 .DEFAULT_GOAL := list
-.PHONY: list venv demo test contract check lint types imports cover contract-3.10 mutants broker bench clean
+.PHONY: list venv demo test contract long check lint types imports cover contract-3.10 mutants broker bench clean
 
 list:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z0-9.-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test: $(STAMP)  ## every test; obtains a broker by itself (GRUNDLAG_TEST_AMQP_UR
 
 contract: $(STAMP)  ## the contract suite alone; GRUNDLAG_TEST_RABBITMQ=3.10 for the other broker version
 	$(BIN)/python -m pytest tests/contract $(ARGS)
+
+long: $(STAMP)  ## the tests that take minutes, which no other target runs
+	$(BIN)/python -m pytest -m long $(ARGS)
 
 check: lint types imports cover contract-3.10  ## the gate: all of it, and the contract suite on RabbitMQ 3.10 too
 

@@ -77,11 +77,11 @@ class EventListener(ABC):
 
     async def __anext__(self) -> EmittedEvent:
         self._settle()
-        while not self._heard:
-            if not self._open:
-                raise StopAsyncIteration
+        while self._open and not self._heard:
             self._changed.clear()
             await self._changed.wait()
+        if not self._open:
+            raise StopAsyncIteration
         event_id, (event, delivery) = self._heard.popitem(last=False)
         self._given[event_id] = delivery
         return event

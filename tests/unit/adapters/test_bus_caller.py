@@ -81,6 +81,7 @@ class ToldTransport:
 
     def __init__(self) -> None:
         self.published: list[Call] = []
+        self.deadlines: list[float] = []
         self.ends: list[TransportError | asyncio.Event | None] = []
         self.subscription = ToldSubscription()
         self.receive: Callable[[Any], None]
@@ -99,8 +100,9 @@ class ToldTransport:
         self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
     ) -> None:
         assert message.reply_to is not None
-        assert route.exchange == self.topology.calls.name
+        assert route.needs is not None or route.exchange == self.topology.calls.name
         self.published.append(decode_call(message.body))
+        self.deadlines.append(deadline)
         end = self.ends.pop(0) if self.ends else None
         if written is not None and (end is None or isinstance(end, PublishUnsureError) or type(end) is asyncio.Event):
             written()
@@ -411,6 +413,16 @@ async def test_a_submission_that_is_cancelled_before_its_confirm_is_forgotten(
     with pytest.raises(asyncio.CancelledError):
         await submitting
     assert caller.in_flight == 0
+
+
+async def test_a_delayed_submission_does_not_wait_for_its_delay_to_be_published(
+    caller: BusCaller, transport: ToldTransport
+) -> None:
+    call = make_call(seconds=3600 + 60)
+    submission = await caller.submit(call, delay=3600)
+    assert transport.deadlines == [call.deadline - 3600]
+    transport.reply(call.call_id)
+    assert submission.done
 
 
 async def test_a_submission_ends_by_its_deadline(caller: BusCaller, transport: ToldTransport) -> None:

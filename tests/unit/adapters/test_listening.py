@@ -86,6 +86,15 @@ async def test_what_comes_again_afterwards_is_settled_and_not_heard() -> None:
         assert await listener.next() == "3"
 
 
+async def test_a_listener_that_was_left_gives_nothing_more() -> None:
+    async with ToldListener("#") as listener:
+        listener.comes("1")
+    late = listener.comes("2")
+    with pytest.raises(StopAsyncIteration):
+        await anext(listener)
+    assert late.settled == 0
+
+
 async def test_only_the_newest_ids_are_remembered() -> None:
     async with ToldListener("#") as listener:
         for number in range(2000):
