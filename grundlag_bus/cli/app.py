@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from grundlag_bus.cli.dead import dead
+from grundlag_bus.cli.doctor import doctor
 from grundlag_bus.cli.exits import Exit, tell
 from grundlag_bus.cli.namespace import namespace
 from grundlag_bus.cli.options import (
@@ -41,6 +42,7 @@ app.add_typer(manifest, name="manifest")
 app.add_typer(keys, name="keys")
 app.add_typer(dead, name="dead")
 app.add_typer(namespace, name="namespace")
+app.command("doctor")(doctor)
 
 
 @app.callback(invoke_without_command=True)

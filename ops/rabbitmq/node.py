@@ -61,10 +61,11 @@ class Node:
         self.version = installation.version
         self._installation = installation
         self._home = Path(tempfile.mkdtemp(prefix="grundlag-rabbitmq-"))
-        dist, epmd, free = free_ports(3)
+        dist, epmd, management, free = free_ports(4)
         self.port = port or free
+        self.management_url = f"http://127.0.0.1:{management}"
         self._name = f"grundlag-{self.port}@localhost"
-        self._environment = self._configure(dist, epmd)
+        self._environment = self._configure(dist, epmd, management)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -111,14 +112,21 @@ class Node:
         """Kill every process of the node with SIGKILL, as a crash would, and return when they are gone."""
         self._end()
 
+    def enable_management(self) -> None:
+        """Have the running node serve its management API at `management_url`."""
+        self._tool("rabbitmq-plugins", "enable", "rabbitmq_management")
+
     def ctl(self, *arguments: str) -> str:
         """Run rabbitmqctl on the running node and return what it printed; it takes about a second."""
-        command = ["/usr/lib/rabbitmq/bin/rabbitmqctl", "--quiet", "--node", self._name, *arguments]
+        return self._tool("rabbitmqctl", *arguments)
+
+    def _tool(self, program: str, *arguments: str) -> str:
+        command = [f"/usr/lib/rabbitmq/bin/{program}", "--quiet", "--node", self._name, *arguments]
         done = subprocess.run(
             self._inside(command, lasting=False), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise RuntimeError(f"rabbitmqctl {' '.join(arguments)} failed: {done.stdout}{done.stderr}".strip())
+            raise RuntimeError(f"{program} {' '.join(arguments)} failed: {done.stdout}{done.stderr}".strip())
         return done.stdout
 
     def close(self) -> None:
@@ -148,7 +156,7 @@ class Node:
         namespaces = ["--mount", "--pid", "--fork", "--kill-child"] if lasting else ["--mount", "--pid", "--fork"]
         return ["unshare", *namespaces, "sh", "-c", _MOUNT, "sh", str(self._installation.root), str(self._home), *clean]
 
-    def _configure(self, dist: int, epmd: int) -> dict[str, str]:
+    def _configure(self, dist: int, epmd: int, management: int) -> dict[str, str]:
         """Write the node's files and return its whole environment, with paths as the node sees them."""
         home = str(self._home) if self._installation.is_system else "/srv"
         (self._home / "rabbitmq.conf").write_text(
@@ -156,6 +164,8 @@ class Node:
             "loopback_users = none\n"
             f"vm_memory_high_watermark.absolute = {MEMORY_LIMIT}\n"
             "disk_free_limit.absolute = 50MB\n"
+            f"management.tcp.port = {management}\n"
+            "management.tcp.ip = 127.0.0.1\n"
             "log.console = true\n"
             "log.console.level = warning\n"
             "log.file = false\n"

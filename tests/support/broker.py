@@ -23,6 +23,8 @@ class BrokerNode(Protocol):
     @property
     def url(self) -> str: ...
     @property
+    def management_url(self) -> str: ...
+    @property
     def version(self) -> str: ...
     @property
     def kind(self) -> str: ...
@@ -31,6 +33,7 @@ class BrokerNode(Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
+    def enable_management(self) -> None: ...
     def ctl(self, *arguments: str) -> str: ...
     def close(self) -> None: ...
 
@@ -80,6 +83,11 @@ class Broker:
         """Run rabbitmqctl and return what it printed; it takes about a second."""
         return await asyncio.to_thread(self._node.ctl, *arguments)
 
+    async def management(self) -> str:
+        """Have it serve its management API, from now on, and return where."""
+        await asyncio.to_thread(self._node.enable_management)
+        return self._node.management_url
+
     async def persist(self) -> None:
         """Have it write down which queues exist, which it does by itself only after up to a second.
 
@@ -125,7 +133,11 @@ class GivenNode:
     def stop(self) -> None:
         raise NotImplementedError("This broker is not ours: a test that stops one takes the fixture `own_broker`.")
 
-    kill = stop
+    kill = enable_management = stop
+
+    @property
+    def management_url(self) -> str:
+        raise NotImplementedError("This broker is not ours: a test that asks its management API takes `own_broker`.")
 
     def ctl(self, *arguments: str) -> str:
         raise NotImplementedError("This broker is not ours: a test that controls one takes the fixture `own_broker`.")

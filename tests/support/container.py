@@ -45,10 +45,11 @@ class ContainerNode:
     def __init__(self, version: str) -> None:
         self.version = version
         # Chosen here, since the engine would give a started container another one.
-        self._port = free_ports(1)[0]
+        self._port, self._management_port = free_ports(2)
         self._container = (
             DockerContainer(f"rabbitmq:{version}")
             .with_bind_ports(5672, self._port)
+            .with_bind_ports(15672, self._management_port)
             .with_kwargs(hostname="grundlag")  # the node's data lie under its host's name
         )
         self._created = False
@@ -60,6 +61,10 @@ class ContainerNode:
     @property
     def url(self) -> str:
         return f"amqp://guest:guest@{self._host}:{self._port}/"
+
+    @property
+    def management_url(self) -> str:
+        return f"http://{self._host}:{self._management_port}"
 
     @property
     def running(self) -> bool:
@@ -101,11 +106,17 @@ class ContainerNode:
             self._container.get_wrapped_container().kill()
             self._container.wait()
 
+    def enable_management(self) -> None:
+        self._tool("rabbitmq-plugins", "enable", "rabbitmq_management")
+
     def ctl(self, *arguments: str) -> str:
-        done = self._container.exec(["rabbitmqctl", "--quiet", *arguments])
+        return self._tool("rabbitmqctl", *arguments)
+
+    def _tool(self, program: str, *arguments: str) -> str:
+        done = self._container.exec([program, "--quiet", *arguments])
         output = done.output.decode(errors="replace")
         if done.exit_code:
-            raise RuntimeError(f"rabbitmqctl {' '.join(arguments)} failed: {output}".strip())
+            raise RuntimeError(f"{program} {' '.join(arguments)} failed: {output}".strip())
         return output
 
     def close(self) -> None:

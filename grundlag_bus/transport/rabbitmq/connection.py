@@ -6,6 +6,7 @@ Exchanges, queues and bindings are declared on aio-pika's channels. What is hot 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import socket
 import ssl
@@ -55,6 +56,7 @@ class Connection:
     @classmethod
     async def open(cls, address: Address, *, name: str, heartbeat: int, seconds: float) -> Connection:
         """Connect and log in. Raises BusUnreachableError, ConfigurationError (for files)."""
+        _quieten_aiormq()
         context = await asyncio.to_thread(address.ssl_context) if address.tls else None
         user, password = await login(address, seconds)
         factory = WireFactory(address.host, address.port_number, context)
@@ -83,6 +85,11 @@ class Connection:
     @property
     def broker(self) -> Broker:
         return broker_of(self._pika.amqp.server_properties)
+
+    @property
+    def heartbeat(self) -> int:
+        """Seconds, as it was agreed with the broker."""
+        return self._pika.amqp.connection_tune.heartbeat
 
     @property
     def frame_max(self) -> int:
@@ -200,6 +207,14 @@ class _Pika(aio_pika.Connection):
         self.amqp.closing.add_done_callback(closed)
         self.transport = UnderlayConnection(connection=self.amqp, close_callback=closed)
         await self._on_connected()
+
+
+def _quieten_aiormq() -> None:
+    # aiormq logs each failure with its traceback, and this package says each outage once in its own words. Who set a
+    # level of their own keeps it.
+    logger = logging.getLogger("aiormq")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)
 
 
 def broker_of(properties: Mapping[str, Any]) -> Broker:

@@ -100,6 +100,18 @@ async def exists(connection: Connection, name: str) -> bool:
         raise
 
 
+async def exchange_exists(connection: Connection, name: str) -> bool:
+    """Ask whether there is an exchange of this name. Raises BusUnreachableError."""
+    try:
+        async with _asked(connection, "exchange", name) as channel:
+            await connection.ask(channel.declare_exchange(name, passive=True))
+    except BusUnreachableError as error:
+        if isinstance(error.__cause__, ChannelNotFoundEntity):
+            return False
+        raise
+    return True
+
+
 async def counted(connection: Connection, name: str) -> Counts | None:
     """Count what waits in a queue or stream; None where there is none of this name. Raises BusUnreachableError."""
     try:

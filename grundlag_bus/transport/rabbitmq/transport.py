@@ -7,7 +7,6 @@ their own, deliveries still arrive, settle, and are given back meanwhile.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -145,7 +144,6 @@ class RabbitTransport:
         self._forget()
 
     async def _open(self) -> None:
-        _quieten_aiormq()
         publishing = self._link("publish", self._set_up_publishing)
         consuming = self._link("consume", self._set_up_consuming)
         first_use = FirstUse(consuming)
@@ -290,11 +288,3 @@ class RabbitTransport:
         if self._closing is not None or self._publisher is None:
             raise TransportClosedError(f"The transport to {self.address} is not open: nothing was done.")
         return self._publisher
-
-
-def _quieten_aiormq() -> None:
-    # aiormq logs each failure with its traceback, and this package says each outage once in its own words. Who set a
-    # level of their own keeps it.
-    logger = logging.getLogger("aiormq")
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.CRITICAL)
