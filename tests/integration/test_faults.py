@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import aiormq
 import pytest
@@ -26,7 +24,8 @@ from grundlag_bus.adapters.bus import TransportBus
 from tests.support.broker import Broker
 from tests.support.contract_registry import make_registry, seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, RunningWorker, open_host
+from tests.support.hosts import RunningWorker, open_host
+from tests.support.in_flight import all_confirmed, held, nothing_waits, told, transport_of
 from tests.support.proxy import proxy_to
 from tests.support.worker_process import worker_process
 
@@ -37,33 +36,6 @@ async def _fresh() -> AsyncIterator[None]:
     yield
     seen.reset()
     assert not asyncio.all_tasks() - {asyncio.current_task()}, "something is pending after close"
-
-
-def transport_of(host: Host) -> RabbitTransport:
-    assert isinstance(host.bus.transport, RabbitTransport)
-    return host.bus.transport
-
-
-def all_confirmed(host: Host, in_flight: int) -> bool:
-    """Tell whether so many calls are in flight and the broker has them all."""
-    publisher = transport_of(host)._publisher
-    assert publisher is not None
-    return (host.bus_caller.in_flight, publisher.outstanding) == (in_flight, 0)
-
-
-def nothing_waits(host: Host) -> bool:
-    """Tell whether neither the caller nor its transport keeps anything of a call that has ended."""
-    publisher = transport_of(host)._publisher
-    assert publisher is not None
-    return (host.bus_caller.in_flight, publisher.outstanding, publisher.unconfirmed_bytes) == (0, 0, 0)
-
-
-async def held(host: Host, name: str, count: int, context: ToolContext | None = None) -> list[asyncio.Task[Any]]:
-    """Start calls that wait at a gate, and return when they run and their callers know that they were published."""
-    before = seen.runs[f"hold {name}"]
-    calls = [asyncio.create_task(host.execute("hold", {"name": name}, context)) for _ in range(count)]
-    await eventually(lambda: seen.runs[f"hold {name}"] == before + count and all_confirmed(host, count))
-    return calls
 
 
 # --- workers ----------------------------------------------------------------------------------------------------------
@@ -293,10 +265,6 @@ async def test_calls_whose_mailbox_was_lost_are_sent_again_where_that_is_harmles
 QUEUE_IS_KEPT = 3.0
 """Seconds. A quorum queue that was declared less than about one before its node is killed is empty afterwards: RabbitMQ
 confirms what is published to it, and writes down that there is such a queue only every half second."""
-
-
-def told(outcomes: list[Outcome]) -> Counter[str]:
-    return Counter(outcome.status if outcome.error is None else type(outcome.error).__name__ for outcome in outcomes)
 
 
 async def test_each_of_200_calls_in_flight_ends_once_when_the_broker_is_killed_and_restarted(

@@ -1,4 +1,4 @@
-"""A TCP proxy before the broker, to cut, freeze and refuse connections without touching the broker."""
+"""A TCP proxy before the broker, to cut, freeze, delay and refuse connections without touching the broker."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class Proxy:
         self._connections: set[asyncio.Task[None]] = set()
         self.accepted = 0
         """How many connections were made so far."""
+        self.delay = 0.0
+        """Seconds for which everything is held, in each direction; twice that where there is much."""
 
     @property
     def url(self) -> str:
@@ -60,6 +62,12 @@ class Proxy:
     def freeze(self) -> None:
         """Forward nothing more, in either direction, and keep the connections: half-open, as seen from both ends."""
         self._flowing.clear()
+
+    def half_open(self) -> None:
+        """Forward nothing more on the connections that there are, not even their end; new ones are well."""
+        self._flowing.clear()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
 
     def thaw(self) -> None:
         self._flowing.set()
@@ -97,10 +105,14 @@ class Proxy:
                 each.transport.abort()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65_536):
-            await self._flowing.wait()
-            writer.write(data)
-            await writer.drain()
+        flowing = self._flowing
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                await asyncio.sleep(self.delay)
+                await flowing.wait()
+                writer.write(data)
+                await writer.drain()
+        await flowing.wait()
 
 
 @asynccontextmanager
