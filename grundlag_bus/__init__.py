@@ -37,12 +37,17 @@ _PLACES = {
     "schema.manifest": "Manifest",
     "schema.names": "allocate_action_names",
     "schema.progress": "Progress",
+    "telemetry": (
+        "CallBuried CallEnded CallSentOn CallStarted EnvelopeRefused Hook LoopBlocked LoopTurned ReplyLate Report"
+    ),
+    "telemetry.prometheus": "PrometheusHook",
     "tools": (
         "Caller ItemStore Outcome Tool ToolContext ToolItems ToolResumption define_tool gather_outcomes to_tools"
     ),
     "transport": "MemoryTransport Transport",
     "transport.rabbitmq": "Address RabbitTransport",
     "workers": "Worker",
+    "workers.status": "WorkerStatus",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 

@@ -69,6 +69,17 @@ from grundlag_bus.schema.items import Item as Item
 from grundlag_bus.schema.manifest import Manifest as Manifest
 from grundlag_bus.schema.names import allocate_action_names as allocate_action_names
 from grundlag_bus.schema.progress import Progress as Progress
+from grundlag_bus.telemetry import CallBuried as CallBuried
+from grundlag_bus.telemetry import CallEnded as CallEnded
+from grundlag_bus.telemetry import CallSentOn as CallSentOn
+from grundlag_bus.telemetry import CallStarted as CallStarted
+from grundlag_bus.telemetry import EnvelopeRefused as EnvelopeRefused
+from grundlag_bus.telemetry import Hook as Hook
+from grundlag_bus.telemetry import LoopBlocked as LoopBlocked
+from grundlag_bus.telemetry import LoopTurned as LoopTurned
+from grundlag_bus.telemetry import ReplyLate as ReplyLate
+from grundlag_bus.telemetry import Report as Report
+from grundlag_bus.telemetry.prometheus import PrometheusHook as PrometheusHook
 from grundlag_bus.tools import Caller as Caller
 from grundlag_bus.tools import ItemStore as ItemStore
 from grundlag_bus.tools import Outcome as Outcome
@@ -84,3 +95,4 @@ from grundlag_bus.transport import Transport as Transport
 from grundlag_bus.transport.rabbitmq import Address as Address
 from grundlag_bus.transport.rabbitmq import RabbitTransport as RabbitTransport
 from grundlag_bus.workers import Worker as Worker
+from grundlag_bus.workers.status import WorkerStatus as WorkerStatus

@@ -128,6 +128,14 @@ def worker(  # noqa: PLR0913  the command's options
             show_default=False,
         ),
     ] = None,
+    health_host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address of --health-port. Kubelet and Prometheus ask from outside a container, so by default it "
+            "is every one of this machine's, and anyone may ask; 127.0.0.1 keeps it to this machine.",
+        ),
+    ] = "0.0.0.0",  # noqa: S104  as its help says
     keys_file: KeysFile = None,
     grace: Annotated[float, typer.Option(min=0, help="Seconds that running calls get when it stops.")] = 30.0,
     report_to: Annotated[int | None, typer.Option(hidden=True)] = None,
@@ -151,6 +159,7 @@ def worker(  # noqa: PLR0913  the command's options
         level=log_level(ctx, "info"),
         processes=processes,
         health_port=health_port,
+        health_host=health_host,
         report_to=report_to,
     )
     return serve(options)

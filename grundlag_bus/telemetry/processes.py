@@ -6,7 +6,8 @@ whole knows how its processes stand.
 
 The supervisor makes a `ProcessMetrics`, starts each child with `environment` in its environment (prometheus_client
 reads it when it is imported, so it must be there from the start), exposes the whole by `expose`, and calls `ended` with
-the pid of each child that has ended. A child does as any process: it makes a `PrometheusHook` and needs no port.
+the pid of each child that has ended. A child does as any process: it makes a `PrometheusHook` and needs no port. What
+its own code counts by prometheus_client is exposed with the rest.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+from prometheus_client.values import close_all_multiprocess_files
 
 from grundlag_bus.telemetry.exposition import expose
 
@@ -47,6 +49,11 @@ class ProcessMetrics:
         self._files.merge(pid)
 
 
+def close_files() -> None:
+    """Close what this process counts into, as its last act: nothing can be counted afterwards."""
+    close_all_multiprocess_files()
+
+
 class _Files(Collector):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -58,7 +65,7 @@ class _Files(Collector):
 
     def merge(self, pid: int) -> None:
         with self._changing:
-            for kind in ("counter", "histogram"):
+            for kind in ("counter", "histogram", "summary"):
                 for file in self._written(f"{kind}_{pid}"):
                     total = MmapedDict(str(self._directory / f"{kind}_{_ENDED}.db"))
                     for key, value, _, _ in MmapedDict.read_all_values_from_file(file):

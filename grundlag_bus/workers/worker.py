@@ -43,7 +43,7 @@ from grundlag_bus.workers.reports import Reports
 from grundlag_bus.workers.returned import Returned
 from grundlag_bus.workers.run import Run
 from grundlag_bus.workers.share import share_of
-from grundlag_bus.workers.status import LIVE_WITHIN, WorkerStatus, live
+from grundlag_bus.workers.status import LIVE_WITHIN, WorkerStatus, live, ready
 from grundlag_bus.workers.told import Told, served_by
 
 if TYPE_CHECKING:
@@ -144,6 +144,10 @@ class Worker:
     def status(self) -> WorkerStatus:
         """Tell how it stands now. May be asked in any thread."""
         return WorkerStatus.of(self, self._transport.state, draining=self._local.drain.begun)
+
+    def ready(self) -> Report:
+        """Report whether it takes calls and can reply to them. May be asked in any thread."""
+        return ready(self.status())
 
     def live(self, *, within: float = LIVE_WITHIN) -> Report:
         """Report whether its event loop turned in the last seconds. May be asked in any thread."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+import os
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -13,13 +14,19 @@ from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.registries import load_registry
 from grundlag_bus.cli.worker.signals import on_signals
 from grundlag_bus.providers.seal import SealKeys
+from grundlag_bus.telemetry import ignore
 from grundlag_bus.workers import Worker
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from grundlag_bus.cli.worker.options import WorkerOptions
+    from grundlag_bus.providers.registry import ProviderRegistry
+    from grundlag_bus.telemetry import Hook
+
+COUNTED_IN = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the directory of what processes count together."""
 
 _LOGGER = structlog.get_logger("grundlag_bus.cli")
 
@@ -51,16 +58,33 @@ async def open_worker(options: WorkerOptions) -> AsyncIterator[Worker]:
     transport = connect(options.url, namespace=options.namespace).transport
     assert transport is not None  # noqa: S101  for mypy: a bus by its address has one
     try:
-        yield Worker(
-            transport,
-            registry,
-            providers=options.providers or None,
-            lanes=options.lanes or None,
-            concurrency=options.concurrency_of(registry),
-            grace=options.grace,
-        )
+        with _counting(registry, options) as hook:
+            yield Worker(
+                transport,
+                registry,
+                providers=options.providers or None,
+                lanes=options.lanes or None,
+                concurrency=options.concurrency_of(registry),
+                grace=options.grace,
+                hook=hook,
+            )
     finally:
         await transport.close()
+
+
+@contextmanager
+def _counting(registry: ProviderRegistry, options: WorkerOptions) -> Iterator[Hook]:
+    """Count for the supervisor, where it wants that."""
+    if options.report_to is None or COUNTED_IN not in os.environ:
+        yield ignore
+        return
+    from grundlag_bus.telemetry.processes import close_files  # noqa: PLC0415  slow to import
+    from grundlag_bus.telemetry.prometheus import PrometheusHook  # noqa: PLC0415  the same
+
+    try:
+        yield PrometheusHook(registry)
+    finally:
+        close_files()
 
 
 class Serving:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class WorkerOptions:
     """spec: the registry as module:name; providers, lanes: none named means all; level: of the log.
 
-    health_port: where health and metrics are told; report_to: the socket to the supervisor that started this process.
+    health_port, health_host: where health and metrics are told; report_to: the socket to the supervisor that started
+    this process.
     """
 
     spec: str
@@ -31,6 +32,7 @@ class WorkerOptions:
     level: str
     processes: int = 1
     health_port: int | None = None
+    health_host: str = "0.0.0.0"  # noqa: S104  a kubelet asks from outside the container
     report_to: int | None = None
 
     def arguments(self) -> list[str]:

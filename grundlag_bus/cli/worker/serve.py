@@ -36,19 +36,20 @@ async def _supervise(options: WorkerOptions) -> int:
     from grundlag_bus.telemetry.http import HealthServer  # noqa: PLC0415  the same
     from grundlag_bus.telemetry.processes import ProcessMetrics  # noqa: PLC0415  the same
 
+    if options.health_port is None:
+        return await Supervisor(options, environment={}, gone=lambda _: None).run()
     with TemporaryDirectory(prefix="grundlag-bus-") as directory:
         metrics = ProcessMetrics(Path(directory))
         supervisor = Supervisor(options, environment=metrics.environment, gone=metrics.ended)
-        if options.health_port is None:
-            return await supervisor.run()
         server = HealthServer(
             options.health_port,
+            host=options.health_host,
             live=supervisor.live,
             ready=supervisor.ready,
             metrics=lambda: metrics.expose(supervisor.statuses()),
         )
         server.start()
-        _LOGGER.info("health", port=server.port)
+        _LOGGER.info("health", host=options.health_host, port=server.port)
         try:
             return await supervisor.run()
         finally:
