@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import GrundlagError, UnroutableError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.control import Cancel
 from grundlag_bus.transport.base import Message
+from grundlag_bus.workers.beside import Beside
 
 if TYPE_CHECKING:
     from grundlag_bus.transport.base import Transport
@@ -26,20 +26,15 @@ class Cancels:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending = Beside()
 
     def send(self, call_id: str) -> None:
         """Begin to send; that it does not arrive is logged."""
-        sending = asyncio.get_running_loop().create_task(self._send(call_id))
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
+        self._sending.do(self._send(call_id))
 
     async def close(self) -> None:
         """Wait a little for what is on its way."""
-        if self._sending:
-            await asyncio.wait(self._sending, timeout=CLOSE_WITHIN)
-        for sending in list(self._sending):
-            sending.cancel()
+        await self._sending.end(within=CLOSE_WITHIN)
 
     async def _send(self, call_id: str) -> None:
         now = self._transport.now()

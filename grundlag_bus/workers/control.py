@@ -6,7 +6,6 @@ before it came is started. Where its queue was lost with an outage, it reads aga
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,14 +13,15 @@ from grundlag_bus.errors import EnvelopeError, GrundlagError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.control import decode_cancel
 from grundlag_bus.transport.base import Message
+from grundlag_bus.workers.beside import Beside
 from grundlag_bus.workers.status import encode_status
-from grundlag_bus.workers.tombstones import Tombstones
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
     from grundlag_bus.workers.status import WorkerStatus
+    from grundlag_bus.workers.tombstones import Tombstones
 
 TELL_WITHIN = 5.0
 """Seconds that an answer is tried for."""
@@ -33,19 +33,26 @@ _LOGGER = get_logger("grundlag_bus.workers")
 class Control:
     """Hears for one worker.
 
-    cancel: called with the id of each call that is to end, many times for some; status: what is told to who asks.
+    cancelled: learns what is cancelled; cancel: called with the id of each such call, many times for some; status: what
+    is told to who asks.
     """
 
     def __init__(
-        self, transport: Transport, name: str, *, cancel: Callable[[str], None], status: Callable[[], WorkerStatus]
+        self,
+        transport: Transport,
+        name: str,
+        *,
+        cancelled: Tombstones,
+        cancel: Callable[[str], None],
+        status: Callable[[], WorkerStatus],
     ) -> None:
-        self.cancelled = Tombstones(transport.now)
+        self._cancelled = cancelled
         self._transport = transport
         self._name = name
         self._cancel = cancel
         self._status = status
         self._subscription: Subscription | None = None
-        self._beside: set[asyncio.Task[None]] = set()
+        self._beside = Beside()
 
     async def open(self) -> None:
         """Listen, and learn what was cancelled before. Raises as `Transport.subscribe` and `Transport.read` do."""
@@ -57,8 +64,7 @@ class Control:
 
     async def close(self) -> None:
         """Listen no more. Idempotent."""
-        for work in self._beside:
-            work.cancel()
+        self._beside.cancel()
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             await subscription.close()
@@ -69,7 +75,7 @@ class Control:
         if message.type == "cancel":
             self._take_cancel(message.body)
         elif message.type == "ping" and message.reply_to is not None:
-            self._do_beside(self._tell(message.reply_to))
+            self._beside.do(self._tell(message.reply_to))
 
     async def _read(self) -> None:
         for body in await self._transport.read(self._transport.topology.cancels):
@@ -82,17 +88,12 @@ class Control:
         except EnvelopeError as error:
             _LOGGER.warning("envelope_refused", reason=error.reason, worker=self._name)
             return
-        self.cancelled.add(cancel)
-        if cancel.call_id in self.cancelled:
+        self._cancelled.add(cancel)
+        if cancel.call_id in self._cancelled:
             self._cancel(cancel.call_id)
 
     def _renewed(self) -> None:
-        self._do_beside(self._read_again())
-
-    def _do_beside(self, work: Coroutine[None, None, None]) -> None:
-        doing = asyncio.get_running_loop().create_task(work)
-        self._beside.add(doing)
-        doing.add_done_callback(self._beside.discard)
+        self._beside.do(self._read_again())
 
     async def _tell(self, mailbox: str) -> None:
         route = self._transport.topology.reply_route(mailbox)

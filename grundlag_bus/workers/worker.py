@@ -1,57 +1,37 @@
-"""A worker: takes calls from the queues of its providers, runs them here, replies, and only then settles.
+"""A worker: takes calls from the queues of its providers, and stops without losing one.
 
-A delivery's way: decode, run in an asyncio task that the worker owns, publish the reply, wait for its confirm, ack.
-Prefetch equals concurrency, so that whatever is delivered is started at once and nothing waits inside a worker.
-
-Rules:
-- A delivery is acked when its reply is confirmed, or when nobody can be replied to.
-- A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
-  it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
-- A cancelled call is not started, and stopped where it runs; its reply tells when it has stopped, or that it does not.
-- Only then its budget of crashes is looked at: see `disposition` for what is decided, `alone` for how the last start is
-  made. An action with `rerun=False` that is stopped with the worker is settled, as one whose outcome is unknown.
-- A call of an action that only other workers have is sent on to them, after a pause (`absent`).
-- The next generation of a call that is still being settled here waits until that is done.
-- What is not finished when the worker stops is given back unsettled, without a reply.
+Its life: connect, hear what is cancelled, take calls, announce what is offered; at its end it drains: it takes nothing
+more, gives what runs its grace time, and gives back the rest. What becomes of each delivery: see `serving`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
 import socket
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from grundlag_bus.errors import ConfigurationError, EnvelopeError, GrundlagError, TransportClosedError
+from grundlag_bus.errors import ConfigurationError, GrundlagError
 from grundlag_bus.logs import get_logger
-from grundlag_bus.providers import failures
 from grundlag_bus.providers.local import CANCEL_GRACE, LocalCaller
-from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply, new_call_id
+from grundlag_bus.schema.envelope import new_call_id
 from grundlag_bus.telemetry import Hook, Report, ignore
 from grundlag_bus.telemetry.loop import LoopWatch
-from grundlag_bus.tools.endings import cancelled, outcome_unknown
-from grundlag_bus.workers.absent import Absent
-from grundlag_bus.workers.alone import Alone
 from grundlag_bus.workers.announce import announce
+from grundlag_bus.workers.beside import Beside
 from grundlag_bus.workers.control import Control
 from grundlag_bus.workers.event_sender import EventSender
-from grundlag_bus.workers.intake import Intake
-from grundlag_bus.workers.outbox import Outbox
-from grundlag_bus.workers.reports import Reports
-from grundlag_bus.workers.returned import Returned
-from grundlag_bus.workers.run import Run
+from grundlag_bus.workers.serving import Serving
 from grundlag_bus.workers.share import share_of
 from grundlag_bus.workers.status import LIVE_WITHIN, WorkerStatus, live, ready
 from grundlag_bus.workers.told import Told, served_by
+from grundlag_bus.workers.tombstones import Tombstones
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Mapping
+    from collections.abc import Collection, Mapping
 
-    from grundlag_bus.providers.disposition import Disposition
     from grundlag_bus.providers.registry import ProviderRegistry
-    from grundlag_bus.transport.base import Delivery, Transport
+    from grundlag_bus.transport.base import Transport
 
 STOP_WITHIN = 5.0
 """Seconds that calls get to end once they are cancelled."""
@@ -97,7 +77,6 @@ class Worker:
         self._transport = transport
         self._registry = registry
         self._grace = grace
-        self._cancel_grace = cancel_grace
         self._local = LocalCaller(
             registry,
             namespace=transport.topology.namespace,
@@ -107,24 +86,24 @@ class Worker:
             limit_of=self._share.limit_of,
             events=EventSender(transport),
         )
-        self._told = Told(hook, transport.now)
-        self._watch = LoopWatch(self._told.hook, whose=lambda task: served_by(task, tuple(self._started)))
-        self._outbox = Outbox(transport, self._local, self.name, self._told)
-        self._intake = Intake(
+        told = Told(hook, transport.now)
+        self._watch = LoopWatch(told.hook, whose=lambda task: served_by(task, tuple(self._serving.started)))
+        cancelled = Tombstones(transport.now)
+        self._serving = Serving(
             transport,
             self._share,
-            receive=self._receive,
+            self._local,
+            told,
+            name=self.name,
+            cancelled=cancelled,
+            cancel_grace=cancel_grace,
             renewed=self._queue_renewed,
         )
-        self._control = Control(transport, self.name, cancel=self._cancel, status=self.status)
-        self._runs: dict[str, Run] = {}
-        self._started: set[Run] = set()
-        self._alone = Alone(self._intake, self._started)
-        self._returned = Returned(transport, registry, self._outbox, self._alone, worker=self.name)
-        self._absent = Absent(transport)
-        self._beside: set[asyncio.Task[None]] = set()
+        self._control = Control(
+            transport, self.name, cancelled=cancelled, cancel=self._serving.cancel, status=self.status
+        )
+        self._beside = Beside()
         self._aborted = asyncio.Event()
-        self._context = contextvars.copy_context()
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -139,7 +118,7 @@ class Worker:
     @property
     def in_flight(self) -> int:
         """How many calls run here."""
-        return len(self._runs)
+        return len(self._serving.runs)
 
     def status(self) -> WorkerStatus:
         """Tell how it stands now. May be asked in any thread."""
@@ -159,17 +138,15 @@ class Worker:
         `started` is set while it serves. A second cancellation ends the grace time. Raises what the transport raises
         when it cannot serve. The transport is opened, and left open for its owner to close.
         """
-        self._context = contextvars.copy_context()
         self._aborted.clear()
         self._local.drain.begun = False
         self._local.open()
-        self._alone.open()
         async with self._registry, self._watch:
             try:
                 await self._transport.open()
                 self._share.check_broker(self._transport.broker)
                 await self._control.open()
-                await self._intake.open()
+                await self._serving.open()
                 await announce(self._transport, self._registry)
                 self.started.set()
                 await self._aborted.wait()
@@ -182,10 +159,8 @@ class Worker:
 
     async def abort(self) -> None:
         """Stop as if the process were killed: running actions are cancelled, nothing is replied, all is given back."""
-        for run in list(self._started):
-            run.mute()
         self._aborted.set()
-        await self._intake.close()
+        await self._serving.abort()
 
     async def _announce_again(self) -> None:
         """Announce what is offered: a broker that lost a queue may have lost the manifests too."""
@@ -196,178 +171,11 @@ class Worker:
 
     async def _drain(self) -> None:
         self._local.drain.begun = True
-        for work in self._beside:
-            work.cancel()
-        self._alone.close()
+        self._beside.cancel()
         try:
-            await self._intake.stop()
-            await self._all_ended(within=0 if self._aborted.is_set() else self._grace)
+            await self._serving.drain(0 if self._aborted.is_set() else self._grace)
         finally:
-            try:
-                for run in list(self._started):
-                    run.stop()
-                await self._all_ended(within=STOP_WITHIN)
-                await asyncio.gather(*(self._stopped(run) for run in self._started))
-            finally:
-                await self._intake.close()
-                await self._control.close()
-
-    async def _all_ended(self, *, within: float) -> None:
-        serving = [run.serving for run in self._started]
-        if serving:
-            await asyncio.wait(serving, timeout=within)
+            await self._control.close()
 
     def _queue_renewed(self) -> None:
-        self._do_beside(self._announce_again())
-
-    def _do_beside(self, work: Coroutine[None, None, None]) -> None:
-        """Do something that no run waits for."""
-        doing = asyncio.get_running_loop().create_task(work)
-        self._beside.add(doing)
-        doing.add_done_callback(self._beside.discard)
-
-    # --- a delivery's way ---------------------------------------------------------------------------------------------
-
-    def _receive(self, provider_id: str, lane: str, delivery: Delivery) -> None:
-        try:
-            call = _decoded(delivery.message.body, provider_id, lane)
-        except EnvelopeError as error:
-            _LOGGER.warning("envelope_refused", reason=error.reason, worker=self.name)
-            self._told.refused(error.reason)
-            delivery.reject()
-            return
-        self._take(call, delivery)
-
-    def _take(self, call: Call, delivery: Delivery) -> None:
-        running = self._runs.get(call.call_id)
-        if running is None:
-            reply = self._outbox.finished.reply_to(call) if delivery.redelivered else None
-            run = Run(call, delivery)
-            if reply is not None:
-                self._start(run, self._only_reply(run, reply))
-            elif call.call_id in self._control.cancelled:
-                self._start(run, self._end_cancelled(run, redelivered=delivery.redelivered))
-            else:
-                self._runs[call.call_id] = run
-                self._start(run, self._serve(run))
-        elif not running.call.asks_the_same_as(call):
-            run = Run(call, delivery)
-            self._start(run, self._refuse(run))
-        elif call.generation > running.call.generation:
-            running.later.append((call, delivery))  # it overtook the settling of the one before
-        else:
-            running.adopt(delivery)
-
-    def _start(self, run: Run, work: Coroutine[None, None, None]) -> None:
-        # Under the worker's context variables: a transport in memory calls here under those of whoever published.
-        run.serving = asyncio.get_running_loop().create_task(work, context=self._context.copy())
-        self._started.add(run)
-        run.serving.add_done_callback(lambda _: self._ended(run))
-
-    def _ended(self, run: Run) -> None:
-        """Forget a run, however it ended, and take what waited for that."""
-        self._started.discard(run)
-        if self._runs.get(run.call.call_id) is run:
-            del self._runs[run.call.call_id]
-        if not run.stopping:
-            for call, delivery in run.later:
-                self._take(call, delivery)
-
-    def _cancel(self, call_id: str) -> None:
-        """Stop a call that runs here, and say so when it does not stop."""
-        run = self._runs.get(call_id)
-        if run is not None and not run.over and not run.oversight.cancelled:
-            run.oversight.cancel()
-            self._do_beside(self._tell_overdue(run))
-
-    async def _tell_overdue(self, run: Run) -> None:
-        await asyncio.sleep(self._cancel_grace)
-        if not run.over and not run.stopping:
-            told = f"it was cancelled, and did not stop within {self._cancel_grace:g} s"
-            response = outcome_unknown(run.call, told, published=True)
-            await self._outbox.reply(run, encode_reply(self._local.reply(run.call, response)))
-
-    async def _end_cancelled(self, run: Run, *, redelivered: bool) -> None:
-        """Reply to a call that was cancelled before it came here."""
-        response = cancelled(run.call, published=redelivered or run.call.generation > 1)
-        self._told.ended(run, response)
-        await self._only_reply(run, encode_reply(self._local.reply(run.call, response)))
-
-    async def _serve(self, run: Run) -> None:
-        try:
-            if self._registry.find(run.call.provider_id, run.call.action_id) is None:
-                await self._outbox.carry_out(run, await self._absent.decide(run.call))
-            elif run.redelivered:
-                await self._returned.serve(run, self._begin)
-            else:
-                await self._begin(run)
-        except asyncio.CancelledError as error:
-            if run.stopping:
-                await self._stopped(run)
-                raise
-            # The action cancelled its own asyncio task. Given back, the call would do so again at once.
-            this_task = run.serving
-            while this_task.uncancel():
-                pass
-            await self._outbox.end(run, failures.internal(run.call, error, []))
-        except TransportClosedError:
-            run.nack()
-        except Exception as error:
-            # A defect of this package. Given back, the call would come again at once, and for ever.
-            _LOGGER.exception("serving_failed", call_id=run.call.call_id, worker=self.name)
-            told = "The worker could not serve the call: its log has why, under the call's id."
-            failed = Failed("internal", told, {"type": type(error).__name__, "reference": run.call.call_id})
-            self._told.ended(run, failed)
-            with suppress(GrundlagError):
-                await self._outbox.reply(run, encode_reply(Reply(run.call.call_id, failed, self.name)))
-            run.reject()
-
-    async def _begin(self, run: Run) -> None:
-        run.begun = True
-        self._told.started(run)
-        await self._outbox.carry_out(run, await self._run(run))
-
-    async def _stopped(self, run: Run) -> None:
-        """Give back a call that the worker stopped, or end it where it may not be started again."""
-        if run.begun and not self._returned.policy(run).rerun:
-            await self._outbox.end_unsure(run)
-        else:
-            run.nack()
-
-    async def _run(self, run: Run) -> Disposition:
-        """Run the call to its outcome, and send what it told before."""
-        reports = Reports(self._transport, run) if run.call.watched else None
-        run.oversight.sink = None if reports is None else reports.add
-        disposition = await self._local.run(run.call, run.oversight)
-        if run.oversight.cancelled:
-            await self._local.ended(run.call.call_id)
-        run.over = True
-        if reports is not None:
-            await reports.flush()
-        return disposition
-
-    async def _refuse(self, run: Run) -> None:
-        call_id = run.call.call_id
-        response = Failed("call_id_reused", f"Another call with the id {call_id} is running: give each its own.")
-        await self._only_reply(run, encode_reply(Reply(call_id, response, self.name)))
-
-    async def _only_reply(self, run: Run, body: bytes) -> None:
-        """Reply to a call that is not run, then settle."""
-        try:
-            await self._outbox.reply(run, body)
-            run.ack()
-        except asyncio.CancelledError:
-            run.nack()
-            raise
-
-
-def _decoded(body: bytes, provider_id: str, lane: str) -> Call:
-    """Read a call that came through the queue of a provider's lane. Raises EnvelopeError.
-
-    Who may publish to a queue is the broker's permission: an envelope must not lead past it.
-    """
-    call = decode_call(body)
-    if (call.provider_id, call.lane) != (provider_id, lane):
-        named = f"provider {call.provider_id!r}, lane {call.lane!r}"
-        raise EnvelopeError(f"it names {named} and came through the queue of {provider_id!r}, {lane!r}")
-    return call
+        self._beside.do(self._announce_again())

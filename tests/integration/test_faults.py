@@ -282,7 +282,7 @@ async def test_each_of_200_calls_in_flight_ends_once_when_the_broker_is_killed_a
         assert host.bus_caller.in_flight == 200
         await own_broker.restart()
         # A call that ends before it came again would run again: without a ledger nobody remembers it.
-        runs = host.workers[0].worker._runs
+        runs = host.workers[0].worker._serving.runs
         await eventually(lambda: [len(run._deliveries) for run in runs.values()] == [2] * 100)
         seen.gate("killed").set()
         assert told(await gather_outcomes(*running, *queued)) == {"completed": 150}

@@ -48,9 +48,9 @@ class RunningWorker:
 
     async def kill(self) -> None:
         """End it as SIGKILL would: it says nothing more, and all that it has in hand counts as lost."""
-        for run in list(self.worker._started):
+        for run in list(self.worker._serving.started):
             run.mute()
-        await self.worker._intake.stop()
+        await self.worker._serving.intake.stop()
         await reconnect(self.transport)
         await self.worker.abort()
         await self.stop()

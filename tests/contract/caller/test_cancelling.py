@@ -36,7 +36,7 @@ def shorten_grace(host: Host, seconds: float) -> None:
     if isinstance(host.bus, RegistryBus):
         host.bus._local._cancel_grace = seconds
     for running in host.workers:
-        running.worker._cancel_grace = seconds
+        running.worker._serving._cancel_grace = seconds
 
 
 def published(host: Host) -> int:
@@ -210,7 +210,7 @@ async def test_a_cancellation_outlives_the_worker_that_heard_it(host: Host) -> N
     asked = Asked(host, "hold", {"name": "held"})
     await eventually(lambda: seen.runs["hold held"])
     (running,) = host.workers
-    for run in list(running.worker._started):
+    for run in list(running.worker._serving.started):
         run.mute()
     asked.signal.set()
     await eventually(lambda: not host.bus_caller._cancels._sending)
@@ -246,7 +246,7 @@ async def test_a_cancelled_call_id_stays_cancelled(host: Host) -> None:
     message = Message(Cancel(call.call_id, transport.now()).encode(), "cancel")
     await transport.publish(transport.topology.control_route("cancel"), message, deadline=transport.now() + 10)
     (running,) = host.workers
-    await eventually(lambda: call.call_id in running.worker._control.cancelled)
+    await eventually(lambda: call.call_id in running.worker._serving._cancelled)
     for _ in range(2):
         reply = await host.bus_caller.call(call)
         assert reply.response.to_json()["code"] == "cancelled"

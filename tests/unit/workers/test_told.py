@@ -283,7 +283,7 @@ async def test_a_call_that_was_cancelled_before_it_came_is_told_as_ended_without
         until = transport.now() + 20
         body = Cancel("c-echo", transport.now()).encode()
         await transport.publish(topology.control_route("cancel"), Message(body, "cancel"), deadline=until)
-        await eventually(lambda: "c-echo" in served.worker._control.cancelled)
+        await eventually(lambda: "c-echo" in served.worker._serving._cancelled)
         await served.call("echo")
 
     [ended] = served.of_calls
