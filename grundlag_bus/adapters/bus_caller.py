@@ -4,7 +4,7 @@ Rules:
 - Each call ends exactly once: by its reply, by a refused publish, by its deadline or with the bus. What ends it first
   takes it out of the waiting ones.
 - Whether a call can have run is known by whether it was written: what was never written did not run.
-- A reply that nothing waits for is counted and dropped: so is that of a submission which nobody keeps.
+- A reply that nothing waits for is counted and dropped; that of a submission which nobody keeps is dropped.
 - A cancellation is asked of the workers, and their reply still ends the call; it is waited for a while.
 """
 
@@ -16,13 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from grundlag_bus.adapters.cancels import Cancels
-from grundlag_bus.adapters.submission import Submission, when_dropped
-from grundlag_bus.adapters.unsent import unsent
+from grundlag_bus.adapters.submission import Dropped, Submission, when_dropped
+from grundlag_bus.adapters.unsent import may_be_sent_again, unsent
 from grundlag_bus.adapters.waiting import Waiting
 from grundlag_bus.errors import (
     EnvelopeError,
     PayloadTooLargeError,
-    PublishUnsureError,
     TopologyMismatchError,
     TransportClosedError,
     TransportError,
@@ -40,7 +39,6 @@ from grundlag_bus.tools.endings import cancelled, deadline_exceeded, ended_here,
 from grundlag_bus.transport.base import Message
 
 if TYPE_CHECKING:
-    from grundlag_bus.errors import GrundlagError
     from grundlag_bus.schema.progress import ProgressSink
     from grundlag_bus.tools import ToolItems
     from grundlag_bus.transport.base import Delivery, Subscription, Transport
@@ -66,6 +64,7 @@ class BusCaller:
         self._mailbox = new_call_id()
         self._waiting: dict[str, list[Waiting]] = {}
         self._repeats: set[asyncio.Task[None]] = set()
+        self._dropped = Dropped()
         self._subscription: Subscription | None = None
         self._opening = asyncio.Lock()
         self._cancels = Cancels(transport)
@@ -144,7 +143,7 @@ class BusCaller:
                 failed.code, failed.message, failed.details, retryable=failed.retryable, action_id=call.action_id
             )
         submission = Submission(call.call_id, waiting.reply, partial(self._cancel, waiting), items)
-        when_dropped(submission, partial(self._forget, waiting))
+        when_dropped(submission, partial(self._drop, waiting))
         return submission
 
     def _wait_for(
@@ -214,16 +213,12 @@ class BusCaller:
                 route = self._route(waiting)
                 await self._transport.publish(route, message, deadline=until, written=waiting.was_written)
             except (TransportError, TopologyMismatchError) as error:
-                if self._may_be_sent_again(error, waiting):
+                if may_be_sent_again(error, call, now=self._transport.now()):
                     continue
                 self._end(waiting, unsent(error, waiting, self._transport.topology))
             else:
                 waiting.published = True
             return
-
-    def _may_be_sent_again(self, error: GrundlagError, waiting: Waiting) -> bool:
-        call = waiting.call
-        return isinstance(error, PublishUnsureError) and call.idempotent and self._transport.now() < call.deadline
 
     def _route(self, waiting: Waiting) -> Route:
         """Lead to the call's queue, by way of the delay ladder while it is not due."""
@@ -248,7 +243,7 @@ class BusCaller:
                 self._end(waiting, outcome_unknown(waiting.call, told, published=True))
             return
         waiting_here = self._waiting.pop(reply.call_id, ())
-        if not waiting_here:
+        if not waiting_here and not self._dropped.take(reply.call_id):
             self.late_replies += 1
             self._hook(ReplyLate(reply.call_id, reply.worker))
             _LOGGER.debug("late_reply", call_id=reply.call_id, worker=reply.worker)
@@ -288,6 +283,11 @@ class BusCaller:
     def _end(self, waiting: Waiting, response: Failed) -> None:
         self._forget(waiting)
         waiting.stop(ended_here(waiting.call, response))
+
+    def _drop(self, waiting: Waiting) -> None:
+        if not waiting.reply.done():
+            self._dropped.add(waiting.call.call_id)
+        self._forget(waiting)
 
     def _forget(self, waiting: Waiting) -> None:
         waiting.rest()

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from grundlag_bus.tools import ToolItems
 
 
+_MOST_DROPPED = 10_000
+
+
 class Submission:
     """A call on its way. Made by `Bus.submit`.
 
@@ -55,6 +58,22 @@ class Submission:
         if reply.response.items and self._items is not None:
             self._items.fold(Item.from_json(item) for item in reply.response.items)
         return reply
+
+
+class Dropped:
+    """The ids of the calls whose submissions nobody keeps, the newest of them: their replies are not late."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, None] = {}
+
+    def add(self, call_id: str) -> None:
+        self._ids[call_id] = None
+        if len(self._ids) > _MOST_DROPPED:
+            del self._ids[next(iter(self._ids))]
+
+    def take(self, call_id: str) -> bool:
+        """Forget an id, and return whether it was there."""
+        return call_id in self._ids and self._ids.pop(call_id) is None
 
 
 def when_dropped(submission: Submission, then: Callable[[], None]) -> None:

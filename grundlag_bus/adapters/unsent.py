@@ -18,7 +18,13 @@ from grundlag_bus.tools.endings import deadline_exceeded, outcome_unknown
 
 if TYPE_CHECKING:
     from grundlag_bus.adapters.waiting import Waiting
+    from grundlag_bus.schema.envelope import Call
     from grundlag_bus.transport.topology import Topology
+
+
+def may_be_sent_again(error: GrundlagError, call: Call, *, now: float) -> bool:
+    """Say whether to publish a call once more, of which it is unsure whether the broker has it."""
+    return isinstance(error, PublishUnsureError) and call.idempotent and now < call.deadline
 
 
 def unsent(error: GrundlagError, waiting: Waiting, topology: Topology) -> Failed:

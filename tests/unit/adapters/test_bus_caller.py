@@ -425,6 +425,18 @@ async def test_a_delayed_submission_does_not_wait_for_its_delay_to_be_published(
     assert submission.done
 
 
+async def test_the_reply_of_a_submission_that_nobody_keeps_is_no_late_one(
+    caller: BusCaller, transport: ToldTransport
+) -> None:
+    call = make_call()
+    await caller.submit(call)
+    await eventually(lambda: caller.in_flight == 0)
+    assert transport.reply(call.call_id).settled == ["ack"]
+    assert caller.late_replies == 0
+    transport.reply(call.call_id)
+    assert caller.late_replies == 1
+
+
 async def test_a_submission_ends_by_its_deadline(caller: BusCaller, transport: ToldTransport) -> None:
     submission = await caller.submit(make_call(seconds=0.05))
     assert failed(await submission.reply()) == ("deadline_exceeded", {"published": True})
