@@ -13,7 +13,9 @@ from grundlag_bus.transport.rabbitmq import RabbitTransport
 from grundlag_bus.transport.rabbitmq.consumer import Consumer
 from grundlag_bus.transport.topology import Queue
 from tests.support.broker import Broker
+from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
+from tests.support.hosts import open_host
 from tests.support.transports import Inbox, send
 
 SECONDS = 1.5
@@ -188,3 +190,43 @@ async def test_a_channel_that_is_closed_for_it_is_replaced_and_all_comes_again(
     finally:
         await transport.close()
         await own_broker.ctl("eval", setting(timeout=1_800_000, tick=60_000, response="cancel"))
+
+
+# --- through a worker -------------------------------------------------------------------------------------------------
+
+
+async def test_a_worker_that_holds_a_call_for_too_long_is_not_deaf_and_runs_it_once(
+    broker: Broker, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lane's limit is before the time-out by right: here the time-out comes first."""
+    monkeypatch.setattr("grundlag_bus.workers.lanes.AFTER_LIMIT", SECONDS - 60)
+    seen.reset()
+    async with open_host("rabbitmq", namespace, broker.url, serve=False) as host:
+        running = await host.add_worker(concurrency=6, limits={"main": 60.0})
+        host.tools = await host.bus.to_tools()
+        assert isinstance(running.transport, RabbitTransport)
+        connections = [link.connection for link in running.transport._links]
+        slow = asyncio.create_task(host.execute("hold", {"name": "slow"}))
+        await asyncio.sleep(SECONDS / 2)
+        beside = [asyncio.create_task(host.execute("hold", {"name": "beside"})) for _ in range(4)]
+        begun = time.monotonic()
+        while time.monotonic() - begun < 2.5 * SECONDS:
+            assert await host.execute("add", {"a": 1, "b": 2}) == {"sum": 3}
+            await asyncio.sleep(0.05)
+        seen.gate("beside").set()
+        await asyncio.gather(*beside)
+        seen.gate("slow").set()
+        await slow
+        assert (seen.runs["hold slow"], seen.runs["hold beside"]) == (1, 4)
+        assert host.bus_caller.late_replies == 0
+        assert [link.connection for link in running.transport._links] == connections
+        assert running.transport.state.consumers_actual == running.transport.state.consumers_wanted
+        await eventually(lambda: not running.worker.in_flight)
+        topology = running.transport.topology
+        await host.stop_workers()
+        connection = await aiormq.connect(broker.url)
+        channel = await connection.channel()
+        left = await channel.queue_declare(topology.call_queue("contract", "main").name, passive=True)
+        await connection.close()
+        assert left.message_count == 0, "every delivery of them was settled"
+    seen.reset()

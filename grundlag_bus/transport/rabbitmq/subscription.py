@@ -206,10 +206,7 @@ class RabbitSubscription:
         if self._attached_once:
             self._was_gone = self._was_gone or not await exists(connection, self._queue.name)
         if consumer is not None and consumer.live and consumer.has_lost_one:
-            self._retired.add(consumer)
-            self._consumer = None
-            await consumer.retire()
-            await self._see_to_retired()
+            await self._retire(consumer)
             consumer = None
         if consumer is None or not consumer.live or consumer.connection is not connection:
             consumer = self._consumer = Consumer(
@@ -227,6 +224,16 @@ class RabbitSubscription:
             if self._renewed is not None:
                 self._renewed()
         return True
+
+    async def _retire(self, consumer: Consumer) -> None:
+        self._consumer = None
+        try:
+            await consumer.retire()
+        except (AMQPError, ConnectionError):
+            await consumer.close()
+            raise
+        self._retired.add(consumer)
+        await self._see_to_retired()
 
     async def _see_to_retired(self) -> None:
         for consumer in tuple(self._retired):
