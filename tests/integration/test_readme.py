@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +21,8 @@ from tests.support.namespaces import delete_namespaces
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+BLOCKS: list[str] = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+PROGRAMS = {"grundlag-bus": [sys.executable, "-m", "grundlag_bus"], "python": [sys.executable]}
 ADDRESS = "amqp://guest:guest@localhost/"
 
 
@@ -35,13 +40,12 @@ class Step:
 
 def sessions() -> list[list[Step]]:
     """Read the shell sessions that use a broker."""
-    found = []
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
-        if ADDRESS not in block or "make " in block:
-            continue
-        parts = re.findall(r"^\$ (.*?)(?:\s+#.*)?\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-        found.append([Step(command, shown) for command, shown in parts])
-    return found
+    return [steps_of(block) for block in BLOCKS if ADDRESS in block and not re.search("make |export ", block)]
+
+
+def steps_of(block: str) -> list[Step]:
+    parts = re.findall(r"^\$ (.*?)(?:\s+#.*)?\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    return [Step(command, shown) for command, shown in parts]
 
 
 @pytest.fixture
@@ -58,16 +62,20 @@ def folder(tmp_path: Path) -> Path:
 async def address(broker: Broker) -> AsyncIterator[str]:
     """Name the broker; the README uses the default namespace of it."""
     yield broker.url
-    await delete_namespaces(broker.url, ["grundlag"])
+    await delete_namespaces(broker.url, ["grundlag", "myapp", "shop"])
 
 
 def start(command: str, folder: Path, address: str) -> subprocess.Popen[str]:
     program, *rest = command.replace(ADDRESS, address).split(" ")
-    module = {"grundlag-bus": [sys.executable, "-m", "grundlag_bus"], "python": [sys.executable]}[program]
     arguments = [argument.strip("'") for argument in rest if argument]
     environment = {**os.environ, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [*module, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*PROGRAMS[program], *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -123,3 +131,95 @@ def test_a_session_prints_what_is_shown(session: list[Step], folder: Path, addre
         for step in session:
             if not step.lasts:
                 assert output(step.command, folder, address) == step.shown
+
+
+# --- when a call died -------------------------------------------------------------------------------------------------
+
+
+class Operator:
+    """Follows the walkthrough, whose ids and times are others each time."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "HOME": str(folder), "PYTHONPATH": f"{ROOT}:{folder}"}
+        self.address = address
+        self.ids: dict[str, str] = {}
+
+    def follow(self, steps: list[Step]) -> None:
+        for step in steps:
+            self.learn_ids(step)
+            program, *arguments = shlex.split(self.theirs(step.command))
+            if program == "export":
+                self.environment |= dict(setting.split("=", 1) for setting in arguments)
+            elif not step.lasts:
+                self.compare(step, [*PROGRAMS.get(program, [program]), *arguments])
+
+    def learn_ids(self, step: Step) -> None:
+        """Learn which letter the README means by the id that it shows."""
+        shown = re.search(r"\bdead show (\w+)", step.command)
+        if shown is not None:
+            listed = self.run([*PROGRAMS["grundlag-bus"], "dead", "list", "--json"])
+            self.ids[shown[1]] = json.loads(listed)["id"][: len(shown[1])]
+
+    def compare(self, step: Step, command: list[str]) -> None:
+        wanted = self.bare(step.shown)
+        told = self.bare(self.run(command))
+        end = time.monotonic() + 20
+        while step.command.startswith("cat ") and told != wanted and time.monotonic() < end:
+            told = self.bare(self.run(command))  # what was sent again runs in a moment
+        if "..." in wanted:
+            told = [*told[: wanted.index("...")], "..."]
+        assert told == wanted, step.command
+
+    def run(self, command: list[str]) -> str:
+        """Run a command and return all that it prints, whatever its exit code."""
+        told = subprocess.PIPE
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=told,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.stdout
+
+    def theirs(self, command: str) -> str:
+        """Say here what the README says there."""
+        for id, ours in self.ids.items():  # noqa: A001  the word
+            command = command.replace(id, ours)
+        return command.replace(ADDRESS, self.address)
+
+    def bare(self, shown: str) -> list[str]:
+        """Leave out what is different each time, or on each terminal: ids, times, names of workers, width."""
+        text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME", shown)
+        text = re.sub(r"\S+-\d+-[0-9a-f]{8}\b", "WORKER", text)
+        text = re.sub(r"\b(?:[0-9a-f]{8}|[0-9a-f]{12}|[0-9a-f]{32})\b", "ID", text)
+        text = re.sub(
+            r"(at last with)\S*…$|(attempts_exhausted +2 .*?at last with).*$", r"\1\2", text, flags=re.MULTILINE
+        )
+        lines = [" ".join(line.split()) for line in text.splitlines()]
+        return [line for line in lines if line.strip("─ ")]
+
+
+def test_an_operator_finds_why_a_call_died_and_redrives_it(folder: Path, address: str) -> None:
+    start_of_it, end_of_it = (steps_of(block) for block in BLOCKS if "supplier-is-down" in block)
+    operator = Operator(folder, address)
+    (serve,) = [step for step in start_of_it if step.lasts]
+    before, after = start_of_it[: start_of_it.index(serve)], start_of_it[start_of_it.index(serve) + 1 :]
+    operator.follow(before)
+    worker = subprocess.Popen(
+        [*PROGRAMS["grundlag-bus"], *shlex.split(serve.command)[1:]],
+        cwd=folder,
+        env=operator.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert worker.stderr is not None
+        assert any("serving" in line for line in worker.stderr)
+        operator.follow([*after, *end_of_it])
+    finally:
+        worker.terminate()
+        worker.communicate(timeout=30)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # AMQP cannot list queues: what tests declare under their namespaces is one of these providers' (or a mailbox, which
 # the broker removes by itself). A test with a provider of another id adds it here.
-PROVIDERS = ("calendar", "contract", "demo", "form", "notes")
+PROVIDERS = ("calendar", "contract", "demo", "form", "notes", "shop")
 LANES = ("main", "long")
 
 

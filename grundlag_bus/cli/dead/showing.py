@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from grundlag_bus.cli.administration import address_of, administer
 from grundlag_bus.cli.dead.letters import find
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from grundlag_bus.schema.dead_letter import Letter
 
 _SHORTEST_ID = 8
-_REASON = 80
+_REASON = 200
 """Characters of a reason in the table."""
 
 
@@ -93,11 +94,12 @@ def _row(letter: Letter) -> _Row:
 
 
 def _table(rows: list[_Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     table.add_column("died", no_wrap=True)
     table.add_column("id", style="bold cyan", no_wrap=True)
-    for column in ("call", "code", "starts", "reason"):
+    for column in ("call", "code", "starts"):
         table.add_column(column, overflow="fold", justify="right" if column == "starts" else "left")
+    table.add_column("reason", no_wrap=True, overflow="ellipsis", ratio=1, min_width=24)
     length = _id_length({row.id for row in rows})
     for row in rows:
         died, *cells = row.cells
@@ -122,14 +124,11 @@ def _print(letter: Letter) -> None:
     told += [("code", reason.code), ("reason", reason.message)]
     if reason.details is not None:
         told.append(("details", in_json(reason.details)))
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold")
-    grid.add_column(overflow="fold")
+    out = console()
     for name, text in told:
-        grid.add_row(name, printable(text))
-    console().print(grid)
+        out.print(Text(f"{name:<9}", style="bold") + Text(printable(text), style="not bold"), soft_wrap=True)
     data = letter.to_json()
     if call is not None:
         print_json(data["call"], one_line=False)
     else:
-        console().print(printable(data["body"]))
+        out.print(printable(data["body"]), soft_wrap=True)
