@@ -215,6 +215,21 @@ async def test_each_publish_of_a_burst_has_one_end_when_the_connection_is_cut(pr
         await eventually(lambda: confirmed <= {int(body.rstrip(b"x")) for body in inbox.bodies})
 
 
+async def test_what_is_published_to_a_broker_that_is_gone_is_not_taken_for_done(proxy: Proxy, namespace: str) -> None:
+    """Before anybody knows that it is gone."""
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        await transport.subscribe(calls(transport), Inbox(ack=True), prefetch=1)
+        await send(transport, b"before")
+        proxy.freeze()
+        publishing = asyncio.create_task(send(transport, b"after"))
+        await asyncio.wait({publishing}, timeout=0.2)
+        assert not publishing.done()
+        await proxy.cut()
+        proxy.thaw()
+        with pytest.raises(PublishUnsureError):
+            await publishing
+
+
 async def test_a_publish_waits_for_the_connection_until_its_deadline(proxy: Proxy, namespace: str) -> None:
     async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
         await proxy.refuse()
