@@ -53,7 +53,7 @@ class Alone:
         """Give back what waits, and start nothing alone any more."""
         self._open = False
         for run in tuple(self._waiting):
-            self._give_back(run)
+            run.stop()
 
     def hold(self, run: Run) -> None:
         """Count the run among those that wait: it is not started, whatever its task does."""
@@ -68,8 +68,10 @@ class Alone:
 
         After True, `done` is to be called.
         """
+        if self._owner is run:
+            return True
         if not self._open:
-            self._give_back(run)
+            run.stop()
         waiting = asyncio.ensure_future(self._have_turn(run))
         ending = asyncio.ensure_future(run.oversight.pause(max(left, 0)))
         try:
@@ -117,13 +119,7 @@ class Alone:
                 return False
             if all(other in self._waiting for other in others):
                 for other in others:
-                    self._give_back(other)
+                    other.stop()
             # By looks, since who waits may come to run, and who runs to wait.
             await asyncio.wait([other.serving for other in others], timeout=min(left, _LOOK))
         return True
-
-    def _give_back(self, run: Run) -> None:
-        run.stop()
-        for _, delivery in run.later:
-            delivery.nack()
-        run.later.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import BusUnreachableError, GrundlagError, TransportClosedError
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 NOTE_WITHIN = 10.0
 """Seconds until a start that could not be written down is given up, and the call given back."""
 
+PAUSE = 1.0
+"""Seconds until what cannot be decided is given back."""
+
+Decision = Start | StartAlone | End | Dead | None
+"""None: the bus does not tell what a decision needs."""
+
 _LOGGER = get_logger("grundlag_bus.workers")
 
 
@@ -42,26 +49,27 @@ class Returned:
         """Bring the call to its end, by `begin` where it is to be started."""
         self._alone.hold(run)
         try:
-            match await self._decide(run):
-                case None:
-                    run.nack()
-                case Start():
-                    self._alone.release(run)
-                    await begin(run)
-                case StartAlone():
-                    await self._start_alone(run, begin)
-                case decision:
-                    await self._end(run, decision)
+            lost = -1
+            decision: Decision = StartAlone()
+            while isinstance(decision, StartAlone) and lost != run.lost:  # it may come again while it waits
+                lost = run.lost
+                decision = await self._decide(run)
+                if isinstance(decision, StartAlone) and not await self._has_turn(run):
+                    ended = cancelled if run.oversight.cancelled else deadline_exceeded
+                    decision = End(ended(run.call, published=True))
+            if isinstance(decision, StartAlone):
+                decision = await self._noted(run)
+            await self._do(run, decision, begin)
         finally:
             self._alone.release(run)
+            self._alone.done(run)
 
     def policy(self, run: Run) -> Policy:
         """Return what the call's action allows; of an unknown one, what is allowed where nothing is said."""
         action = self._registry.find(run.call.provider_id, run.call.action_id)
         return Policy() if action is None else action.policy
 
-    async def _decide(self, run: Run) -> Start | StartAlone | End | Dead | None:
-        """Decide, or return None where the bus does not tell what that needs."""
+    async def _decide(self, run: Run) -> Decision:
         call, policy = run.call, self.policy(run)
         if not self._transport.broker.counts_only_losses:
             return before_run(call, policy, lost=None)
@@ -76,30 +84,16 @@ class Returned:
             return before_run(call, policy, lost=run.lost, alone_at=alone_at)
         return decision
 
-    def _by_count(self, run: Run, reason: str) -> Start | StartAlone | End | Dead:
+    def _by_count(self, run: Run, reason: str) -> Decision:
         """Decide as if every start had been alone: what cannot be written down would be started without end."""
         _LOGGER.error("lone_starts_unusable", call_id=run.call.call_id, reason=reason)
         return before_run(run.call, self.policy(run), lost=run.lost, alone_at=0)
 
-    async def _start_alone(self, run: Run, begin: Callable[[Run], Awaitable[None]]) -> None:
+    async def _has_turn(self, run: Run) -> bool:
         _LOGGER.info("call_waits_to_run_alone", call_id=run.call.call_id, lost=run.lost)
-        try:
-            if not await self._alone.turn(run, left=run.call.deadline - self._transport.now()):
-                ended = cancelled if run.oversight.cancelled else deadline_exceeded
-                await self._end(run, End(ended(run.call, published=True)))
-                return
-            match await self._note(run):
-                case None:
-                    run.nack()
-                case End() | Dead() as decision:
-                    await self._end(run, decision)
-                case _:
-                    self._alone.release(run)
-                    await begin(run)
-        finally:
-            self._alone.done(run)
+        return await self._alone.turn(run, left=run.call.deadline - self._transport.now())
 
-    async def _note(self, run: Run) -> Start | StartAlone | End | Dead | None:
+    async def _noted(self, run: Run) -> Decision:
         """Write down that it is started alone, and decide anew where that is not possible."""
         try:
             fate = await self._lone_starts.note(run.call, lost=run.lost, within=NOTE_WITHIN)
@@ -114,6 +108,14 @@ class Returned:
                 return None
         return self._by_count(run, fate.name.lower())
 
-    async def _end(self, run: Run, disposition: End | Dead) -> None:
-        run.over = True
-        await self._outbox.carry_out(run, disposition)
+    async def _do(self, run: Run, decision: Decision, begin: Callable[[Run], Awaitable[None]]) -> None:
+        match decision:
+            case None:
+                await asyncio.sleep(PAUSE)  # given back it comes again at once
+                run.nack()
+            case Start() | StartAlone():
+                self._alone.release(run)
+                await begin(run)
+            case _:
+                run.over = True
+                await self._outbox.carry_out(run, decision)

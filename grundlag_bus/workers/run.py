@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class Run:
     """One call on its way through a worker.
 
-    oversight: of its action, while that runs; over: whether it has its outcome; stopping: whether the worker cancelled
-    it, which no action can do by itself; size: bytes of its envelope; later: newer generations that came before this
-    one was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that
-    was told; redelivered, lost: as its deliveries say, at most.
+    oversight: of its action, while that runs; over: whether it has its outcome; settled: whether its deliveries are;
+    stopping: whether the worker cancelled it, which no action can do by itself; size: bytes of its envelope; later:
+    what waits for its end: newer generations, and whatever came once it was settled; begun: whether its action may have
+    been started; began_at: when, by the monotonic clock, where that was told; redelivered, lost: as its deliveries say,
+    at most.
     """
 
     __slots__ = (
@@ -35,6 +36,7 @@ class Run:
         "oversight",
         "redelivered",
         "serving",
+        "settled",
         "size",
         "stopping",
     )
@@ -46,7 +48,7 @@ class Run:
         self.size = len(delivery.message.body)
         self.oversight = Oversight()
         self.later: list[tuple[Call, Delivery]] = []
-        self.begun = self.over = self.redelivered = False
+        self.begun = self.over = self.redelivered = self.settled = False
         self.lost = 0
         self.stopping = False
         self.began_at: float | None = None
@@ -96,16 +98,20 @@ class Run:
         self._muted = True
         self._deliveries.clear()
         self._mailboxes.clear()
+        self.later.clear()
         self.stop()
 
     def ack(self) -> None:
+        self.settled = True
         for delivery in self._deliveries:
             delivery.ack()
 
     def nack(self) -> None:
+        self.settled = True
         for delivery in self._deliveries:
             delivery.nack()
 
     def reject(self) -> None:
+        self.settled = True
         for delivery in self._deliveries:
             delivery.reject()

@@ -157,8 +157,8 @@ class Serving:
         elif not running.call.asks_the_same_as(call):
             run = Run(call, delivery)
             self._start(run, self._refuse(run))
-        elif call.generation > running.call.generation:
-            running.later.append((call, delivery))  # it overtook the settling of the one before
+        elif running.settled or call.generation > running.call.generation:
+            running.later.append((call, delivery))  # it overtook the end of the one before
         else:
             running.adopt(delivery)
 
@@ -173,8 +173,10 @@ class Serving:
         self.started.discard(run)
         if self.runs.get(run.call.call_id) is run:
             del self.runs[run.call.call_id]
-        if not run.stopping:
-            for call, delivery in run.later:
+        for call, delivery in run.later:
+            if run.stopping:
+                delivery.nack()
+            else:
                 self._take(call, delivery)
 
     async def _tell_overdue(self, run: Run) -> None:

@@ -14,6 +14,7 @@ from grundlag_bus import (
     OutcomeUnknownError,
     ToolContext,
 )
+from grundlag_bus.workers.lone_starts import LoneStarts
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
 from tests.support.hosts import Host, on_buses
@@ -206,6 +207,20 @@ async def test_who_waits_for_its_last_start_is_not_given_up_for_what_kills_the_w
     seen.gate("last").set()
     await asyncio.gather(last, other)
     assert (runs("last"), runs("other")) == (3, 2)
+
+
+async def test_a_last_start_that_was_made_elsewhere_meanwhile_is_not_made_again(host: Host) -> None:
+    """Its connection is lost while it waits, another worker starts it alone and dies, and it comes back."""
+    (last,), other = await waiting(host, "last")
+    worker = host.workers[0].worker
+    (run,) = [run for run in worker._serving.runs.values() if not run.begun]
+    await LoneStarts(host.workers[0].transport, "another").note(run.call, lost=3, within=5)
+    run.lost = 4
+    seen.gate("other").set()
+    with pytest.raises(AttemptsExhaustedError):
+        await last
+    await other
+    assert runs("last") == 2
 
 
 async def test_last_starts_wait_for_each_other(host: Host) -> None:
