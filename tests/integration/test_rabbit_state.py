@@ -62,6 +62,29 @@ async def test_a_connection_that_is_lost_while_it_is_blocked_comes_back_unblocke
             await transport.close()
 
 
+async def test_a_consumer_s_connection_that_is_lost_meanwhile_changes_nothing_about_that(
+    own_broker: Broker, namespace: str
+) -> None:
+    transport = RabbitTransport(own_broker.url, namespace=namespace)
+    await transport.open()
+    try:
+        await transport.subscribe(transport.topology.call_queue("calendar", "main"), Inbox(ack=True), prefetch=5)
+        await own_broker.raise_memory_alarm()
+        held_back = asyncio.create_task(send(transport, b"x"))
+        await eventually(lambda: transport.state.blocked)
+        consuming = transport._links[1]
+        assert consuming.connection is not None
+        consuming.connection.wire.abort("a test cut it")
+        await eventually(lambda: not transport.state.connected)
+        await eventually(lambda: transport.state.connected)
+        assert transport.state.blocked
+        await own_broker.lift_memory_alarm()
+        await held_back
+        assert not transport.state.blocked
+    finally:
+        await transport.close()
+
+
 async def test_what_is_wanted_is_told_apart_from_what_there_is(broker: Broker, namespace: str) -> None:
     async with proxy_to(broker.url) as proxy:
         transport = RabbitTransport(proxy.url, namespace=namespace)

@@ -18,12 +18,15 @@ _log = get_logger(__name__)
 class Condition:
     """What is wrong at the moment, of all connections together.
 
+    publishing: the link whose connection the broker blocks, since it publishes.
+
     A broker that is short of memory or disk says so to a connection when that first publishes; a connection that is
     lost meanwhile hears no more of it.
     """
 
     def __init__(self, address: Address) -> None:
         self._address = str(address)
+        self.publishing: Link | None = None
         self._down: set[Link] = set()
         self._outage: float | None = None
         self._blocked: float | None = None
@@ -37,7 +40,8 @@ class Condition:
         """Hear that a link is down for this reason, or up again (None)."""
         if reason is not None:
             self._down.add(link)
-            self._blocked = None
+            if link is self.publishing:
+                self._blocked = None
             if self._outage is None:
                 self._outage = time.monotonic()
                 _log.warning("bus.connection_lost", address=self._address, reason=reason)

@@ -144,7 +144,7 @@ class RabbitTransport:
         self._forget()
 
     async def _open(self) -> None:
-        publishing = self._link("publish", self._set_up_publishing)
+        publishing = self._condition.publishing = self._link("publish", self._set_up_publishing)
         consuming = self._link("consume", self._set_up_consuming)
         first_use = FirstUse(consuming)
 
