@@ -12,14 +12,20 @@ from grundlag_bus._version import __version__
 # The same names, with their types, stand in `__init__.pyi`.
 _PLACES = {
     "adapters": "Bus BusCaller EventListener Submission connect",
+    "agent": (
+        "AgentEvent AgentRun AgentTools AnswerRefused InterruptRaised Model ModelPart ModelReply ModelRequest "
+        "PendingInterrupt Prompt Rejection Replied ReplyEnd ReplyEnded Returned RunEnded RunEvents RunResult "
+        "ScriptedModel Steps Strategy TextDelta ToolCall ToolDescription ToolEnded ToolProgress ToolResult ToolRuntime "
+        "ToolStarted Transcript TurnEnded Usage call_until_answered create_agent_session"
+    ),
     "errors": (
-        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError "
-        "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallCancelledError CallError "
-        "CallIdReusedError ConfigurationError DatabaseError DeadlineExceededError Defer EventInvalidError "
-        "EventNotSentError ForbiddenError GrundlagError InternalError InterruptExpiredError Issue "
+        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerInvalidError "
+        "AttemptsExhaustedError BusUnreachableError CallCancelledError CallError CallIdReusedError "
+        "ConfigurationError DatabaseError DeadlineExceededError Defer EventInvalidError EventNotSentError "
+        "ForbiddenError GrundlagError InternalError InterruptExpiredError InterruptUnknownError Issue ModelError "
         "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
-        "ProviderUnavailableError ServiceMissingError StateInvalidError ToolInputValidationError ToolInterrupt "
-        "ToolOutputValidationError TopologyMismatchError TransportClosedError"
+        "ProviderUnavailableError RunStateError ServiceMissingError StateInvalidError ToolInputValidationError "
+        "ToolInterrupt ToolOutputValidationError TopologyMismatchError TranscriptError TransportClosedError"
     ),
     "providers.action": "Action define_action",
     "providers.as_tool": "to_tool",

@@ -390,6 +390,50 @@ def _issues_in(details: Any) -> list[Issue] | None:
     return [Issue.from_json(issue) for issue in told]
 
 
+# --- an agent's run ---------------------------------------------------------------------------------------------------
+
+
+class ModelError(GrundlagError):
+    """A model gave no reply. Its run ends as `failed`, with its transcript whole, and can be resumed.
+
+    code: `rate_limited`, `unreachable`, `unavailable`, `refused`, `reply_invalid` or `internal`; retryable: whether the
+    same request may succeed later; retry_after: seconds, where the model's host named them.
+    """
+
+    def __init__(
+        self, message: str, *, code: str = "internal", retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class RunStateError(GrundlagError):
+    """A run cannot do this now: it goes on already, waits for answers, or has nothing to go on with."""
+
+
+class TranscriptError(GrundlagError):
+    """Data is no transcript, or no run, of this version. `reason` says what is wrong with it."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class InterruptUnknownError(RunStateError):
+    """No pending interrupt of the run has such an id: it was answered already, or was never its own."""
+
+    def __init__(self, interrupt_ids: Iterable[str], pending: Iterable[str]) -> None:
+        self.interrupt_ids = tuple(interrupt_ids)
+        self.pending = tuple(pending)
+        super().__init__(
+            f"No interrupt {', '.join(map(repr, self.interrupt_ids))} is pending "
+            f"(pending: {', '.join(map(repr, self.pending)) or 'none'}): answer those in run.pending, each once."
+        )
+
+
 # --- signals ----------------------------------------------------------------------------------------------------------
 
 

@@ -75,12 +75,13 @@ class ItemStore:
 class ToolResumption:
     """The answer to an interrupt, for the call that goes on after it.
 
-    state: sealed, as the interrupt carried it; by: who answered, where that is known.
+    state: as the interrupt carried it: sealed text of an action, JSON data of a tool made by `define_tool`; by: who
+    answered, where that is known.
     """
 
     interrupt_id: str
     answer: Any
-    state: str
+    state: Any
     by: str | None = None
 
 

@@ -76,11 +76,13 @@ def define_tool(  # noqa: PLR0913  what a tool is made of
     output: Any,
     execute: Callable[[Any, ToolContext], Awaitable[Any]],
     description: str | None = None,
+    parallel_safe: bool = False,
 ) -> Tool:
     """Make a tool of an async function `(input, context) -> output`, which runs here and needs no provider.
 
     input, output: pydantic models or other types, or JSON Schemas. The input is checked before the function runs and
-    the output after it. Its `execute` raises ToolInputValidationError and ToolOutputValidationError.
+    the output after it. Its `execute` raises ToolInputValidationError and ToolOutputValidationError. parallel_safe: an
+    agent may run it beside its neighbours.
     """
     input_shape = make_shape(input, "validation", of=f"tool {id}")
     output_shape = make_shape(output, "serialization", of=f"tool {id}")
@@ -99,5 +101,11 @@ def define_tool(  # noqa: PLR0913  what a tool is made of
             raise ToolOutputValidationError(id, error.issues) from error
 
     return Tool(
-        id=id, name=name, description=description, input=input_shape.schema, output=output_shape.schema, run=run
+        id=id,
+        name=name,
+        description=description,
+        input=input_shape.schema,
+        output=output_shape.schema,
+        run=run,
+        parallel_safe=parallel_safe,
     )

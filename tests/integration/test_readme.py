@@ -109,6 +109,10 @@ def test_the_example_of_a_delayed_call_and_an_event_runs_in_process(folder: Path
     assert output("python reminders.py", folder, "") == "reminded {'text': 'Lunch'}\n"
 
 
+def test_the_agent_runs_in_process(folder: Path) -> None:
+    assert output("python agent.py", folder, "") == "Delete Lunch?\nNo lunch today.\n"
+
+
 def test_the_example_of_a_test_passes(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_myapp.py"],

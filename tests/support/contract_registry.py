@@ -140,6 +140,19 @@ async def ask_too(target: Target, ctx: ActionContext[Approval]) -> Decided:
     return await _ask("askToo", target, ctx)
 
 
+@contract.action("askBeside", name="Ask, beside others", answer=Approval, parallel_safe=True)
+async def ask_beside(target: Target, ctx: ActionContext[Approval]) -> Decided:
+    seen.notes.append(("asked" if ctx.resumption is None else "answered", target.id))
+    return await _ask("askBeside", target, ctx)
+
+
+@contract.action("askForItems", name="Ask for items", answer=Approval)
+async def ask_for_items(target: Target, ctx: ActionContext[Approval]) -> Decided:
+    """Emits an item before it asks and another when it goes on."""
+    ctx.items.emit("asked" if ctx.resumption is None else "answered", {"id": target.id})
+    return await _ask("askForItems", target, ctx)
+
+
 async def _ask(name: str, target: Target, ctx: ActionContext[Approval]) -> Decided:
     if ctx.resumption is None:
         raise ToolInterrupt(f"Delete {target.id}?", data={"id": target.id}, state={"version": 7})
@@ -361,6 +374,20 @@ async def hold_frail(gate: Named) -> Named:
 @contract.action("holdTwice", name="Wait until a gate opens, and survive one worker", crashes=2)
 async def hold_twice(gate: Named) -> Named:
     return await _held(gate)
+
+
+@contract.action("holdBeside", name="Wait until a gate opens, beside others", parallel_safe=True)
+async def hold_beside(gate: Named, ctx: ActionContext) -> Named:
+    seen.notes.append(("started", gate.name))
+    await eventually(seen.gate(gate.name).is_set, within=60)
+    seen.notes.append(("ended", gate.name))
+    return gate
+
+
+@contract.action("note", name="Note something")
+async def note(what: Named) -> Nothing:
+    seen.notes.append(("noted", what.name))
+    return Nothing()
 
 
 @contract.action(

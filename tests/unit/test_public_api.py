@@ -54,7 +54,7 @@ def test_importing_the_package_loads_nothing_that_is_installed() -> None:
 
 
 def test_tools_in_this_process_load_neither_broker_nor_database() -> None:
-    loaded = loaded_by("from grundlag_bus import Provider, ProviderRegistry, ToolContext, connect, testing")
+    loaded = loaded_by("from grundlag_bus import AgentRun, Provider, ProviderRegistry, ToolContext, connect, testing")
     assert {"pydantic", "grundlag_bus.providers.local"} <= loaded
     assert not {"aiormq", "aio_pika", "pamqp", "sqlalchemy", "alembic", "typer"} & loaded
 
