@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -158,6 +159,14 @@ def test_a_bus_that_cannot_be_reached_from_the_beginning_ends_the_whole(cli: Com
     ended = cli.run("worker", LANES, "--processes", "2", "--url", "amqp://guest:s3cret@127.0.0.1:1/")
     assert ended.code == 4
     assert "s3cret" not in ended.err
+
+
+def test_a_health_port_that_is_taken_is_usage(cli: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = cli.run("worker", LANES, "--processes", "2", "--health-port", str(port))
+    assert ended.code == 2
+    assert f"Port {port}" in ended.sentence
 
 
 def test_no_process_shows_the_password_among_its_arguments(cli: CommandLine) -> None:
