@@ -78,10 +78,11 @@ async def test_a_scrape_after_calls_of_each_outcome_shows_their_counts_also_when
     cli = CommandLine(tmp_path, GRUNDLAG_URL=amqp_url, GRUNDLAG_NAMESPACE=namespace)
     keys = tmp_path / "keys"
     assert cli.run("keys", "new", str(keys)).code == 0
-    line = ("worker", OUTCOMES, "--keys", str(keys), "--health-port", "0", "--health-host", "127.0.0.1")
-    with cli.start(*line) as started:
+    line = ("worker", OUTCOMES, "--keys", str(keys), "--processes", "2", "--health-port", "0")
+    with cli.start(*line, "--health-host", "127.0.0.1") as started:
         port = (await asyncio.to_thread(started.wait_for, "health"))["port"]
-        await asyncio.to_thread(started.wait_for, "serving")
+        for _ in range(2):
+            await asyncio.to_thread(started.wait_for, "serving")
         assert await report(port, "/live") == (True, [])
         await tells(port, "/ready", [])
 
@@ -102,6 +103,23 @@ async def test_a_scrape_after_calls_of_each_outcome_shows_their_counts_also_when
         counts = await scrape(port)
         done = {"provider": "ways", "action": "complete", "outcome": "completed", "code": ""}
         assert counts.value("grundlag_calls_total", **done) == 3
+
+
+async def test_a_worker_without_others_beside_it_tells_of_itself(tmp_path: Path, amqp_url: str, namespace: str) -> None:
+    cli = CommandLine(tmp_path, GRUNDLAG_URL=amqp_url, GRUNDLAG_NAMESPACE=namespace)
+    assert cli.run("keys", "new", "keys").code == 0
+    with cli.start("worker", OUTCOMES, "--keys", "keys", "--health-port", "0") as started:
+        port = (await asyncio.to_thread(started.wait_for, "health"))["port"]
+        await asyncio.to_thread(started.wait_for, "serving")
+        async with _caller(amqp_url, namespace) as caller:
+            reply = await _call(caller, "ways", "complete")
+        assert reply.response.to_json()["result"]["pid"] == started.process.pid
+        assert await report(port, "/live") == (True, [])
+        assert await report(port, "/ready") == (True, [])
+        counts = await scrape(port)
+        done = {"provider": "ways", "action": "complete", "outcome": "completed", "code": ""}
+        assert counts.value("grundlag_calls_total", **done) == 1
+        assert counts.value("grundlag_workers_serving") == 1
 
 
 async def _shows_each_outcome(port: int) -> None:
@@ -125,7 +143,9 @@ async def _shows_each_outcome(port: int) -> None:
     assert counted("dead_letters_total", "exhaust", code="attempts_exhausted") == 1
     assert counted("call_seconds_count", "complete") == 2
     assert counted("call_run_seconds_count", "later") == 1
-    assert counts.value("grundlag_call_queue_seconds_count", provider="ways", lane="main") == 7
+    assert (
+        counts.value("grundlag_call_queue_seconds_count", provider="ways", lane="main") == 6
+    )  # the missing one never starts
     assert counts.value("grundlag_loop_lag_seconds_count") > 0
 
 

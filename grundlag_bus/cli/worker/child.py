@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from grundlag_bus.cli.exits import Exit
@@ -26,9 +26,13 @@ from grundlag_bus.cli.worker.status import ABORT, DRAIN, status_line
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
+    from collections.abc import Iterator
 
     from grundlag_bus.cli.worker.options import WorkerOptions
     from grundlag_bus.workers import Worker
+
+COUNTED_IN = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the directory of what processes count together."""
 
 REPORT_EVERY = 1.0
 """Seconds."""
@@ -46,17 +50,32 @@ async def work_for_supervisor(options: WorkerOptions, descriptor: int) -> int:
     on_signals(lambda which: orders.drain(signal=which.name))
     beside = [asyncio.create_task(_listen(reader, orders))]
     try:
-        async with open_worker(options) as worker:
-            serving = Serving(worker, options.namespace)
-            orders.pass_to(serving)
-            beside.append(asyncio.create_task(_report(worker, writer)))
-            await serving.ended()
-            return Exit.FAILED if serving.aborted else Exit.COMPLETED
+        with _counting() as counting:
+            async with open_worker(options, counting=counting) as opened:
+                serving = Serving(opened.worker, options.namespace)
+                orders.pass_to(serving)
+                beside.append(asyncio.create_task(_report(opened.worker, writer)))
+                await serving.ended()
+                return Exit.FAILED if serving.aborted else Exit.COMPLETED
     finally:
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
         writer.close()
+
+
+@contextmanager
+def _counting() -> Iterator[bool]:
+    """Say whether the supervisor wants counts, and close the files that they are in."""
+    if COUNTED_IN not in os.environ:
+        yield False
+        return
+    from grundlag_bus.telemetry.processes import close_files  # noqa: PLC0415  slow to import
+
+    try:
+        yield True
+    finally:
+        close_files()
 
 
 def _outlive(supervisor: socket.socket, seconds: float) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -12,6 +12,7 @@ import structlog
 from grundlag_bus.adapters import connect
 from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.registries import load_registry
+from grundlag_bus.cli.worker.port import answering
 from grundlag_bus.cli.worker.signals import on_signals
 from grundlag_bus.providers.seal import SealKeys
 from grundlag_bus.telemetry import ignore
@@ -19,72 +20,80 @@ from grundlag_bus.workers import Worker
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from grundlag_bus.cli.worker.options import WorkerOptions
     from grundlag_bus.providers.registry import ProviderRegistry
-    from grundlag_bus.telemetry import Hook
-
-COUNTED_IN = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable that names the directory of what processes count together."""
+    from grundlag_bus.telemetry.prometheus import PrometheusHook
 
 _LOGGER = structlog.get_logger("grundlag_bus.cli")
 
 
+@dataclass(frozen=True, slots=True)
+class OpenWorker:
+    """A worker, and what counts for the port: None where nobody asks."""
+
+    worker: Worker
+    counts: PrometheusHook | None
+
+    def metrics(self) -> bytes:
+        """Write what was counted here. Called in any thread."""
+        from grundlag_bus.telemetry.exposition import expose  # noqa: PLC0415  slow to import
+
+        return b"" if self.counts is None else expose(self.counts.collectors, [self.worker.status()])
+
+
 async def work(options: WorkerOptions) -> int:
     """Serve until a signal drains the worker; a second one aborts. Raises ConfigurationError, TransportError."""
-    async with open_worker(options) as worker:
-        serving = Serving(worker, options.namespace)
-        received: list[signal.Signals] = []
+    async with open_worker(options, counting=options.health_port is not None) as opened:
+        worker = opened.worker
+        with answering(options, live=worker.live, ready=worker.ready, metrics=opened.metrics):
+            return await _until_signalled(Serving(worker, options.namespace))
 
-        def receive(which: signal.Signals) -> None:
-            received.append(which)
-            if len(received) == 1:
-                serving.drain(signal=which.name)
-            else:
-                serving.abort(signal=which.name)
 
-        on_signals(receive)
-        await serving.ended()
-        return 128 + received[-1] if serving.aborted else Exit.COMPLETED
+async def _until_signalled(serving: Serving) -> int:
+    received: list[signal.Signals] = []
+
+    def receive(which: signal.Signals) -> None:
+        received.append(which)
+        if len(received) == 1:
+            serving.drain(signal=which.name)
+        else:
+            serving.abort(signal=which.name)
+
+    on_signals(receive)
+    await serving.ended()
+    return 128 + received[-1] if serving.aborted else Exit.COMPLETED
 
 
 @asynccontextmanager
-async def open_worker(options: WorkerOptions) -> AsyncIterator[Worker]:
+async def open_worker(options: WorkerOptions, *, counting: bool) -> AsyncIterator[OpenWorker]:
     """Make the worker that was asked for, and close its transport at the end."""
     registry = await load_registry(options.spec)
     if options.keys_file is not None:
         registry.share_keys(SealKeys.load(options.keys_file))
+    counts = _counts(registry) if counting else None
     transport = connect(options.url, namespace=options.namespace).transport
     assert transport is not None  # noqa: S101  for mypy: a bus by its address has one
     try:
-        with _counting(registry, options) as hook:
-            yield Worker(
-                transport,
-                registry,
-                providers=options.providers or None,
-                lanes=options.lanes or None,
-                concurrency=options.concurrency_of(registry),
-                grace=options.grace,
-                hook=hook,
-            )
+        worker = Worker(
+            transport,
+            registry,
+            providers=options.providers or None,
+            lanes=options.lanes or None,
+            concurrency=options.concurrency_of(registry),
+            grace=options.grace,
+            hook=ignore if counts is None else counts,
+        )
+        yield OpenWorker(worker, counts)
     finally:
         await transport.close()
 
 
-@contextmanager
-def _counting(registry: ProviderRegistry, options: WorkerOptions) -> Iterator[Hook]:
-    """Count for the supervisor, where it wants that."""
-    if options.report_to is None or COUNTED_IN not in os.environ:
-        yield ignore
-        return
-    from grundlag_bus.telemetry.processes import close_files  # noqa: PLC0415  slow to import
-    from grundlag_bus.telemetry.prometheus import PrometheusHook  # noqa: PLC0415  the same
+def _counts(registry: ProviderRegistry) -> PrometheusHook:
+    from grundlag_bus.telemetry.prometheus import PrometheusHook  # noqa: PLC0415  slow to import
 
-    try:
-        yield PrometheusHook(registry)
-    finally:
-        close_files()
+    return PrometheusHook(registry)
 
 
 class Serving:

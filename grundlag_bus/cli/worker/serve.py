@@ -6,15 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import structlog
-
 from grundlag_bus.cli.running import run
 from grundlag_bus.cli.source import refuse_embedded
 
 if TYPE_CHECKING:
     from grundlag_bus.cli.worker.options import WorkerOptions
-
-_LOGGER = structlog.get_logger("grundlag_bus.cli")
 
 
 def serve(options: WorkerOptions) -> int:
@@ -24,7 +20,7 @@ def serve(options: WorkerOptions) -> int:
         from grundlag_bus.cli.worker.child import work_for_supervisor  # noqa: PLC0415  a supervisor needs none of it
 
         return run(work_for_supervisor(options, options.report_to), level=options.level)
-    if options.processes > 1 or options.health_port is not None:
+    if options.processes > 1:
         return run(_supervise(options), level=options.level)
     from grundlag_bus.cli.worker.one import work  # noqa: PLC0415  a supervisor needs none of it
 
@@ -32,8 +28,8 @@ def serve(options: WorkerOptions) -> int:
 
 
 async def _supervise(options: WorkerOptions) -> int:
-    from grundlag_bus.cli.worker.supervisor import Supervisor  # noqa: PLC0415  a worker needs none of it
-    from grundlag_bus.telemetry.http import HealthServer  # noqa: PLC0415  the same
+    from grundlag_bus.cli.worker.port import answering  # noqa: PLC0415  a worker needs none of it
+    from grundlag_bus.cli.worker.supervisor import Supervisor  # noqa: PLC0415  the same
     from grundlag_bus.telemetry.processes import ProcessMetrics  # noqa: PLC0415  the same
 
     if options.health_port is None:
@@ -41,16 +37,10 @@ async def _supervise(options: WorkerOptions) -> int:
     with TemporaryDirectory(prefix="grundlag-bus-") as directory:
         metrics = ProcessMetrics(Path(directory))
         supervisor = Supervisor(options, environment=metrics.environment, gone=metrics.ended)
-        server = HealthServer(
-            options.health_port,
-            host=options.health_host,
+        with answering(
+            options,
             live=supervisor.live,
             ready=supervisor.ready,
             metrics=lambda: metrics.expose(supervisor.statuses()),
-        )
-        server.start()
-        _LOGGER.info("health", host=options.health_host, port=server.port)
-        try:
+        ):
             return await supervisor.run()
-        finally:
-            server.close()
