@@ -67,6 +67,7 @@ async def _topology(
         topology.dead_queue,
         topology.manifests,
         topology.cancels,
+        topology.starts,
         *(topology.call_queue(*lane) for lane in lanes),
         *topology.ladder.exchanges,
         *topology.ladder.queues,

@@ -66,6 +66,9 @@ def _kinds(topology: Topology) -> Iterable[_Kind]:
     yield _Kind(manifests, "streams", ("max-age", "max-length-bytes", "expires"), "quiet providers are forgotten")
     cancels = topology.cancels.name
     yield _Kind(cancels, "streams", ("max-age", "max-length-bytes", "expires"), "cancelled calls may start")
+    starts = topology.starts.name
+    lost = "a call that kills its workers may be started more often than it may be"
+    yield _Kind(starts, "streams", ("max-age", "max-length-bytes", "expires"), lost)
 
 
 def _effective(

@@ -71,7 +71,7 @@ async def take_inventory(administration: Administration, topology: Topology) -> 
     if await administration.count(topology.manifests.name) is not None:
         entries = await administration.read(topology.manifests)
     parts: list[Queue | Stream] = [topology.call_queue(provider, lane) for provider, lane in announced(entries)]
-    parts += (*topology.ladder.queues, topology.dead_queue, topology.cancels, topology.manifests)
+    parts += (*topology.ladder.queues, topology.dead_queue, topology.cancels, topology.starts, topology.manifests)
     counted = [(part, await administration.count(part.name)) for part in parts]
     return Inventory(
         topology,

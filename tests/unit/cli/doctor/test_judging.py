@@ -126,7 +126,7 @@ def policy(
         (policy("", max_length=1), ["calls.", "delay.", "dead", "replies."]),
         (policy("", to="quorum_queues", max_length_bytes=1), ["calls.", "delay.", "dead"]),
         (policy("", to="classic_queues", expires=1), ["replies."]),
-        (policy("", to="streams", max_age="1h"), ["manifests", "cancels"]),
+        (policy("", to="streams", max_age="1h"), ["manifests", "cancels", "starts"]),
         (policy("", delivery_limit=5), ["calls.", "dead"]),
         (policy("", operator=True, message_ttl=5), ["calls.", "delay.", "dead", "replies."]),
         (policy(r"\.dead$", message_ttl=5), ["dead"]),
