@@ -5,7 +5,7 @@
 What the broker itself dead-letters (an envelope that a worker refused to read, say) has no such cover: it is the
 message as it was published, with a note of the broker's. Its code is one of
 
-    envelope_refused        a worker refused the envelope: it cannot be read, or came through another provider's queue
+    envelope_refused        the envelope cannot be read, or came through another provider's queue
     refused                 a worker refused the call: its log says why
     delivery_limit          the broker handed it out as often as it may be
     provider_unavailable    it came out of the delay ladder, and no queue took it
@@ -154,30 +154,34 @@ def _read_bare(body: bytes, data: dict[str, Any], death: Death | None) -> Letter
     )
 
 
-def _explained(  # noqa: PLR0911  one return per cause
-    death: Death | None, call: Call | None, fault: str | None
-) -> Reason:
+def _explained(death: Death | None, call: Call | None, fault: str | None) -> Reason:
     """Say why the broker dead-lettered a message, as far as its note and the message itself tell."""
-    unreadable = "" if fault is None else f" The envelope cannot be read: {fault}."
     if death is None:
-        return Reason("unexplained", f"It was published here without a reason.{unreadable}")
+        told = "It was published here without a reason."
+        return Reason("unexplained", told if fault is None else f"{told} The envelope cannot be read: {fault}.")
     details = {"reason": death.reason, "queue": death.queue}
-    place = "nobody" if call is None else f"{call.provider_id}.{call.lane}"
-    if death.reason == "expired" and ".delay." in death.queue:
-        told = f"When it was due, no queue took it for {place}: start a worker of it once, then redrive."
-        return Reason("provider_unavailable", told + unreadable, details)
-    if death.reason == "delivery_limit":
-        told = f"The broker handed it out as often as {death.queue} allows, and each time its worker was lost."
-        return Reason("delivery_limit", told + unreadable, details)
-    if death.reason in ("expired", "maxlen"):
-        told = f"A limit of {death.queue} ({death.reason}) moved it out: take the policy back that sets it."
-        return Reason("evicted", told + unreadable, details)
     if call is None:
-        return Reason("envelope_refused", f"A worker refused the envelope: {fault}.", details)
-    if not death.queue.endswith(f".calls.{call.provider_id}.{call.lane}"):
-        told = f"A worker refused the envelope: it names {place} and came through {death.queue}."
-        return Reason("envelope_refused", told, details)
-    return Reason("refused", "A worker refused it: its log says why, under the call's id.", details)
+        return Reason("envelope_refused", f"The envelope cannot be read: {fault}.", details)
+    place = f"{call.provider_id}.{call.lane}"
+    delayed = ".delay." in death.queue
+    if not delayed and not death.queue.endswith(f".calls.{place}"):
+        # Who may publish to a queue is the broker's permission: an envelope must not lead past it, now or redriven.
+        return Reason("envelope_refused", f"The envelope names {place} and came through {death.queue}.", details)
+    if delayed and death.reason == "expired":
+        told = f"When it was due, no queue took it for {place}: start a worker of it once, then redrive."
+        return Reason("provider_unavailable", told, details)
+    code, told = _BROKERS_REASONS.get(death.reason, _BROKERS_REASONS["maxlen"])
+    return Reason(code, told.format(queue=death.queue, reason=death.reason), details)
+
+
+_BROKERS_REASONS = {
+    "rejected": ("refused", "A worker refused it: its log says why, under the call's id."),
+    "delivery_limit": (
+        "delivery_limit",
+        "The broker handed it out as often as {queue} allows, and each time its worker was lost.",
+    ),
+    "maxlen": ("evicted", "A limit of {queue} ({reason}) moved it out: take the policy back that sets it."),
+}
 
 
 def _loaded(body: bytes) -> dict[str, Any]:

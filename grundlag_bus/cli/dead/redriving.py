@@ -87,7 +87,6 @@ class Redriving:
         call, why = self._sendable(letter)
         if call is not None:
             why = await self._publish(call)
-            self._sent.add(letter.id)
         if why is None:
             try:
                 found.hold.ack()
@@ -104,14 +103,15 @@ class Redriving:
             if queue not in self._there:
                 self._there[queue] = await self._administration.count(queue) is not None
             why = None if self._there[queue] else _nobody(call)
-            self._sent.add(letter.id)
+            if why is None:
+                self._sent.add(call.call_id)
         self._report.tell("redriven" if why is None else "kept", letter, why)
 
     def _sendable(self, letter: Letter) -> tuple[Call | None, str | None]:
         """Return the call as it is to be sent, or why it is not."""
         if letter.call is None or not letter.can_be_redriven:
             return None, f"it would be refused again ({letter.reason.code}): see it with `grundlag-bus dead show`"
-        if letter.id in self._sent:
+        if letter.call.call_id in self._sent:
             # Its own call, which died again meanwhile, or another letter of the same one: never twice in one run.
             return None, "a call of this id was sent just now: see first what becomes of that"
         return renewed(letter.call, now=self._transport.now(), timeout=self._timeout), None
@@ -125,9 +125,11 @@ class Redriving:
         except UnroutableError:
             return _nobody(call)
         except PublishUnsureError:
+            self._sent.add(call.call_id)
             return "it was sent and the broker did not confirm it: it may run, so look before another try"
         except (PublishRefusedError, PublishForbiddenError, TransportClosedError) as error:
             return str(error)
+        self._sent.add(call.call_id)
         return None
 
 

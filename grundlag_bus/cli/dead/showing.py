@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SHORTEST_ID = 8
 _REASON = 200
 """Characters of a reason in the table."""
+_WIDE = 110
+"""Columns from which on a letter has one line in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def print_list(url: str | None, namespace: str, filters: Filters, *, as_json: bo
                 else:
                     rows.append(_row(found.letter))
         if rows:
-            console().print(_table(rows))
+            out = console()
+            out.print(_table(rows, out.width))
         elif not as_json:
             say(f"no dead letters in namespace {namespace!r}{'' if filters.takes_all else ' that fit'}.")
         return Exit.COMPLETED
@@ -93,17 +96,18 @@ def _row(letter: Letter) -> _Row:
     return _Row(letter.id, cells, printable(short(letter.reason.message, _REASON)))
 
 
-def _table(rows: list[_Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
+def _table(rows: list[_Row], width: int) -> Table:
+    wide = width >= _WIDE
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=wide)
     table.add_column("died", no_wrap=True)
     table.add_column("id", style="bold cyan", no_wrap=True)
     for column in ("call", "code", "starts"):
         table.add_column(column, overflow="fold", justify="right" if column == "starts" else "left")
-    table.add_column("reason", no_wrap=True, overflow="ellipsis", ratio=1, min_width=24)
+    table.add_column("reason", no_wrap=wide, overflow="ellipsis" if wide else "fold", ratio=1 if wide else None)
     length = _id_length({row.id for row in rows})
     for row in rows:
         died, *cells = row.cells
-        table.add_row(died, row.id[:length], *cells, row.reason)
+        table.add_row(died, row.id[:length], *cells, row.reason if wide else short(row.reason, _WIDE // 2))
     return table
 
 
