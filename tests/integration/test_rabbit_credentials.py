@@ -48,6 +48,7 @@ async def test_a_password_file_is_read_again_after_the_password_was_changed(
             await eventually(lambda: any(entry["event"] == "bus.connecting_fails" for entry in logged))
             file.write_text("second-secret\n")
             await eventually(lambda: transport.state.connected and transport.state.consumers_actual == 1, within=20)
+            await eventually(lambda: len(logged) >= 3)
         await send(transport, b"call")
         await inbox.holds(1)
         told = [entry["event"] for entry in logged]

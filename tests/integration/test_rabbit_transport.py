@@ -187,18 +187,35 @@ async def test_what_was_in_hand_comes_again_and_its_late_settling_does_nothing(p
     assert inbox.bodies == [b"1", b"1", b"2"]
 
 
-async def test_an_outage_is_logged_once_and_its_end_once(proxy: Proxy, namespace: str) -> None:
+async def test_an_outage_is_logged_once_and_its_end_once(
+    proxy: Proxy, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grundlag_bus.transport.rabbitmq.condition._SETTLED", 0.3)
     with structlog.testing.capture_logs() as logged:
         async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
             await transport.subscribe(calls(transport), Inbox(), prefetch=1)
-            for _ in range(2):
+            for outages in range(1, 3):
                 await proxy.refuse()
                 await proxy.cut()
                 await asyncio.sleep(1.0)  # several tries
                 await proxy.accept()
                 await attached(transport)
+                await eventually(lambda lines=2 * outages: len(logged) >= lines)  # type: ignore[misc]  # a default binds it
     assert [entry["event"] for entry in logged] == ["bus.connection_lost", "bus.connection_recovered"] * 2
     assert "guest:guest" not in str(logged)
+
+
+async def test_connections_that_are_lost_one_after_the_other_are_one_outage(amqp_url: str, namespace: str) -> None:
+    with structlog.testing.capture_logs() as logged:
+        async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+            for link in transport._links:
+                assert link.connection is not None
+                link.connection.wire.abort("a test cut it")
+                await eventually(lambda: not transport.state.connected)
+                await eventually(lambda: transport.state.connected)
+            await eventually(lambda: len(logged) >= 2)
+    assert [entry["event"] for entry in logged] == ["bus.connection_lost", "bus.connection_recovered"]
+    assert logged[1]["after_seconds"] < 3, "as long as it lasted, and not until that was sure"
 
 
 async def test_each_publish_of_a_burst_has_one_end_when_the_connection_is_cut(proxy: Proxy, namespace: str) -> None:
@@ -380,7 +397,7 @@ async def test_a_defect_while_a_channel_is_renewed_costs_the_connection_and_not_
             link.renew()
             await eventually(lambda: times == 3 and link.connection not in (None, before))
         told = [entry["event"] for entry in logged]
-        assert told == ["bus.connecting_fails", "bus.connection_lost", "bus.connection_recovered"]
+        assert told == ["bus.connecting_fails", "bus.connection_lost"]
         await send_to_nobody(transport)
 
 

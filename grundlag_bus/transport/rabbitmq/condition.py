@@ -1,7 +1,12 @@
-"""How a transport's connections are, and one log line for each change of that."""
+"""How a transport's connections are, and one log line for each change of that.
+
+An outage is over when all of them have been up for some seconds: where the network loses them, they notice one after
+the other, and the first may be up again before the last is down.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.rabbitmq.link import Link
 
 _log = get_logger(__name__)
+_SETTLED = 3.0
+"""Seconds: by that much two connections may differ in when they notice a silence, which is by heartbeats."""
 
 
 class Condition:
@@ -29,6 +36,8 @@ class Condition:
         self.publishing: Link | None = None
         self._down: set[Link] = set()
         self._outage: float | None = None
+        self._lasted = 0.0
+        self._settling: asyncio.TimerHandle | None = None
         self._blocked: float | None = None
         self._complaint = ""
 
@@ -42,15 +51,28 @@ class Condition:
             self._down.add(link)
             if link is self.publishing:
                 self._blocked = None
+            if self._settling is not None:
+                self._settling.cancel()
+                self._settling = None
             if self._outage is None:
                 self._outage = time.monotonic()
                 _log.warning("bus.connection_lost", address=self._address, reason=reason)
             return
         self._down.discard(link)
         if not self._down and self._outage is not None:
-            lasted, self._outage = time.monotonic() - self._outage, None
-            self._complaint = ""
-            _log.info("bus.connection_recovered", address=self._address, after_seconds=round(lasted, 3))
+            self._lasted = time.monotonic() - self._outage
+            self._settling = asyncio.get_running_loop().call_later(_SETTLED, self._recovered)
+
+    def _recovered(self) -> None:
+        self._settling = self._outage = None
+        self._complaint = ""
+        _log.info("bus.connection_recovered", address=self._address, after_seconds=round(self._lasted, 3))
+
+    def close(self) -> None:
+        """Hear no more, and leave nothing to be said later."""
+        if self._settling is not None:
+            self._settling.cancel()
+            self._recovered()
 
     def connecting_fails(self, error: BaseException) -> None:
         """Hear what waiting does not mend, said once: a changed password, a changed topology, a defect."""

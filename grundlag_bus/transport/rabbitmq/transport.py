@@ -192,6 +192,7 @@ class RabbitTransport:
             reading.cancel()
         await asyncio.gather(*self._reads, return_exceptions=True)
         await self._close_links()
+        self._condition.close()
         await asyncio.gather(*closing, return_exceptions=True)
 
     async def _close_links(self) -> None:
