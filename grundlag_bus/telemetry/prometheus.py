@@ -16,6 +16,9 @@
 
 Labels are bounded: providers and actions are those of the registry, codes those of this package and the first few that
 actions have of their own, culprits the same; whatever is beyond is `other`.
+
+Starts and ends of calls show at the next turn of a watched loop (0.2 s) or at the next other event, or when there are
+enough of them; of a process that is killed, those of this last moment may be missing.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.metrics import MetricWrapperBase
 
 from grundlag_bus.telemetry.events import (
     CallBuried,
@@ -37,8 +39,11 @@ from grundlag_bus.telemetry.events import (
     ReplyLate,
 )
 from grundlag_bus.telemetry.labels import CODES, Actions, Bounded
+from grundlag_bus.telemetry.tally import Counted, Observed, Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grundlag_bus.telemetry.labels import Offers
 
 MOST_CODES = 50
@@ -51,7 +56,9 @@ _CALL_SECONDS = (
 )
 _LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
-_MetricT = TypeVar("_MetricT", bound=MetricWrapperBase)
+MOST_WAITING = 100  # ends of calls
+
+_SumT = TypeVar("_SumT")
 
 
 class PrometheusHook:
@@ -63,6 +70,8 @@ class PrometheusHook:
 
     def __init__(self, offers: Offers | None = None, *, collectors: CollectorRegistry | None = None) -> None:
         self.collectors = CollectorRegistry(auto_describe=True) if collectors is None else collectors
+        self._tally = Tally()
+        self._waiting = 0
         self._actions = Actions(offers)
         self._lanes = Bounded(("main", "long"), most=MOST_LANES)
         self._codes = Bounded(CODES, most=MOST_CODES)
@@ -82,22 +91,39 @@ class PrometheusHook:
         self._total = self._histogram("call_seconds", "From sent to ended, with all pauses.", *by_action)
         self._lag = self._histogram("loop_lag_seconds", "How late the event loop turns.", buckets=_LAG_SECONDS)
 
-    def __call__(self, event: Event, /) -> None:  # noqa: C901  one case for each event
+    def __call__(self, event: Event, /) -> None:
+        if isinstance(event, CallStarted):
+            self._count_start(event)
+            if not event.redelivered:  # a call that came back may be one that kills its process
+                return
+        elif isinstance(event, CallEnded):
+            self._count_end(event)
+            self._waiting += 1
+            if self._waiting < MOST_WAITING:
+                return
+        else:
+            self._count(event)
+        self._waiting = 0
+        self._tally.hand_over()
+
+    def _count_start(self, event: CallStarted) -> None:
+        action = self._actions.of(event.provider_id, event.action_id)
+        self._started[action].inc()
+        if event.redelivered:
+            self._redelivered[action].inc()
+        if event.queued is not None:
+            self._queued[action[0], self._lanes.of(event.lane)].observe(event.queued)
+
+    def _count_end(self, event: CallEnded) -> None:
+        action = self._actions.of(event.provider_id, event.action_id)
+        code = "" if event.code is None else self._codes.of(event.code)
+        self._ended[(*action, event.outcome, code)].inc()
+        if event.ran is not None:
+            self._ran[action].observe(event.ran)
+        self._total[action].observe(event.total)
+
+    def _count(self, event: Event) -> None:
         match event:
-            case CallStarted():
-                action = self._actions.of(event.provider_id, event.action_id)
-                self._started[action].inc()
-                if event.redelivered:
-                    self._redelivered[action].inc()
-                if event.queued is not None:
-                    self._queued[action[0], self._lanes.of(event.lane)].observe(event.queued)
-            case CallEnded():
-                action = self._actions.of(event.provider_id, event.action_id)
-                code = "" if event.code is None else self._codes.of(event.code)
-                self._ended[(*action, event.outcome, code)].inc()
-                if event.ran is not None:
-                    self._ran[action].observe(event.ran)
-                self._total[action].observe(event.total)
             case LoopTurned():
                 self._lag[()].observe(event.lag)
             case CallSentOn():
@@ -115,22 +141,24 @@ class PrometheusHook:
             case ReplyLate():
                 self._late[()].inc()
 
-    def _counter(self, name: str, told: str, *labels: str) -> _Children[Counter]:
-        return _Children(Counter(name, told, labels, namespace="grundlag", registry=self.collectors))
+    def _counter(self, name: str, told: str, *labels: str) -> _Series[Counted]:
+        counter = Counter(name, told, labels, namespace="grundlag", registry=self.collectors)
+        return _Series(lambda values: Counted(counter.labels(*values) if values else counter, self._tally))
 
     def _histogram(
         self, name: str, told: str, *labels: str, buckets: tuple[float, ...] = _CALL_SECONDS
-    ) -> _Children[Histogram]:
-        return _Children(Histogram(name, told, labels, namespace="grundlag", buckets=buckets, registry=self.collectors))
+    ) -> _Series[Observed]:
+        histogram = Histogram(name, told, labels, namespace="grundlag", buckets=buckets, registry=self.collectors)
+        return _Series(lambda values: Observed(histogram.labels(*values) if values else histogram, self._tally))
 
 
-class _Children(dict[tuple[str, ...], _MetricT]):
-    """A metric's children by their labels: `labels()` costs more than what is done with them."""
+class _Series(dict[tuple[str, ...], _SumT]):
+    """The sums of a metric by the values of its labels."""
 
-    def __init__(self, metric: _MetricT) -> None:
+    def __init__(self, make: Callable[[tuple[str, ...]], _SumT]) -> None:
         super().__init__()
-        self._metric = metric
+        self._make = make
 
-    def __missing__(self, labels: tuple[str, ...]) -> _MetricT:
-        child = self[labels] = self._metric.labels(*labels) if labels else self._metric
-        return child
+    def __missing__(self, values: tuple[str, ...]) -> _SumT:
+        made = self[values] = self._make(values)
+        return made

@@ -19,7 +19,7 @@ from grundlag_bus.telemetry import (
 )
 from grundlag_bus.telemetry.exposition import expose
 from grundlag_bus.telemetry.labels import OTHER
-from grundlag_bus.telemetry.prometheus import MOST_CODES, MOST_CULPRITS, PrometheusHook
+from grundlag_bus.telemetry.prometheus import MOST_CODES, MOST_CULPRITS, MOST_WAITING, PrometheusHook
 from grundlag_bus.workers.status import WorkerStatus
 from tests.support.scrape import Scrape
 
@@ -51,6 +51,7 @@ def _add(text: dict[str, str]) -> dict[str, str]:
 
 
 def _scraped(hook: PrometheusHook) -> Scrape:
+    hook(LoopTurned(0.0))
     return Scrape(expose(hook.collectors))
 
 
@@ -114,7 +115,7 @@ def test_the_rest_of_what_happens_is_counted(hook: PrometheusHook) -> None:
     assert scraped.value("grundlag_dead_letters_total", **by, code="attempts_exhausted") == 1
     assert scraped.value("grundlag_envelopes_refused_total") == 1
     assert scraped.value("grundlag_late_replies_total") == 1
-    assert scraped.value("grundlag_loop_lag_seconds_count") == 1
+    assert scraped.value("grundlag_loop_lag_seconds_count") == 2  # one by the scrape
     assert scraped.value("grundlag_loop_blocks_total", culprit="notes.add") == 2
     assert scraped.value("grundlag_loop_blocked_seconds_total", culprit="notes.add") == 3.5
 
@@ -128,6 +129,7 @@ def test_a_thousand_hostile_names_make_no_more_series_than_a_few(hook: Prometheu
         hook(CallBuried(name, name, name, name, name))
         hook(LoopBlocked(1.0, name))
 
+    hook(LoopTurned(0.0))
     exposed = expose(hook.collectors)
     scraped = Scrape(exposed)
 
@@ -137,6 +139,32 @@ def test_a_thousand_hostile_names_make_no_more_series_than_a_few(hook: Prometheu
     assert len(scraped.labels("grundlag_loop_blocks_total")) == MOST_CULPRITS + 1
     assert sum(scraped.of("grundlag_loop_blocks_total")) == 1000
     assert len(exposed.splitlines()) < 1000
+
+
+def test_many_calls_show_also_where_no_loop_is_watched(hook: PrometheusHook) -> None:
+    for _ in range(MOST_WAITING * 2 + 1):
+        hook(_ENDED)
+
+    scraped = Scrape(expose(hook.collectors))
+
+    assert scraped.of("grundlag_calls_total") == [MOST_WAITING * 2]
+    assert scraped.of("grundlag_call_seconds_count") == [MOST_WAITING * 2]
+
+
+def test_the_start_of_a_call_that_came_back_shows_at_once_since_it_may_be_the_last_act(hook: PrometheusHook) -> None:
+    hook(replace(_STARTED, redelivered=True, lost=1))
+
+    assert Scrape(expose(hook.collectors)).of("grundlag_redeliveries_total") == [1]
+
+
+def test_what_was_shown_is_not_added_again(hook: PrometheusHook) -> None:
+    hook(_ENDED)
+    assert _scraped(hook).of("grundlag_calls_total") == [1]
+    hook(_ENDED)
+    assert _scraped(hook).of("grundlag_calls_total") == [2]
+    scraped = _scraped(hook)
+    assert scraped.of("grundlag_call_seconds_count") == [2]
+    assert scraped.of("grundlag_call_seconds_sum") == [0.6]
 
 
 def test_a_known_code_has_its_label_however_many_others_came_before(hook: PrometheusHook) -> None:
@@ -171,7 +199,7 @@ _GAUGES = (
 
 
 def test_what_is_exposed_is_what_a_program_registers_too_and_each_series_once(hook: PrometheusHook) -> None:
-    for event in (_STARTED, _ENDED):
+    for event in (_STARTED, _ENDED, LoopTurned(0.0)):
         hook(event)
     PrometheusHook()  # a second one beside it
     exposed = expose(hook.collectors, [_STATUS]).decode()
