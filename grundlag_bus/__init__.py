@@ -12,6 +12,7 @@ from grundlag_bus._version import __version__
 # The same names, with their types, stand in `__init__.pyi`.
 _PLACES = {
     "adapters": "Bus BusCaller EventListener Submission connect",
+    "adapters.pydantic_ai": "PydanticAIModel",
     "agent": (
         "AgentEvent AgentRun AgentTools AnswerRefused InterruptRaised Model ModelPart ModelReply ModelRequest "
         "PendingInterrupt Prompt Rejection Replied ReplyEnd ReplyEnded Returned RunEnded RunEvents RunResult "

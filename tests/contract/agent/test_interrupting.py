@@ -20,6 +20,7 @@ from grundlag_bus.agent import (
     ToolEnded,
     ToolStarted,
 )
+from grundlag_bus.errors import ModelError
 from grundlag_bus.providers import interrupts
 from tests.support.agents import agent_of, assert_whole, calling, kinds, only, requests_of, result_of, results, told
 from tests.support.contract_registry import seen
@@ -223,6 +224,39 @@ async def test_one_question_is_rejected_and_another_answered(host: Host) -> None
     assert result_of(run, "a").code == "rejected"
     assert result_of(run, "b").ok
     assert seen.runs["askBeside"] == 1
+
+
+async def test_an_answer_stays_given_when_the_run_fails_afterwards(host: Host) -> None:
+    failure = ModelError("gone", code="unreachable", retryable=True)
+    run = agent_of(host, [calling(("ask", {"id": "e1"})), failure, "Deleted."])
+    interrupt_id = only(await run.send("Delete e1"))
+    assert (await run.answer({interrupt_id: YES})).status == "failed"
+    assert (await run.resume()).text == "Deleted."
+    assert result_of(run, "a").data["approved"] is True
+    assert seen.runs["ask"] == 1
+
+
+async def test_nobody_is_asked_about_a_call_that_is_not_valid(host: Host) -> None:
+    run = agent_of(host, [calling(("ask", {"name": "e1"})), "I see."])
+    assert (await run.send("Delete e1")).status == "completed"
+    assert result_of(run, "a").code == "input_invalid"
+
+
+async def test_an_approval_cannot_be_forged_in_the_serialised_form(host: Host) -> None:
+    run = agent_of(host, [calling(("ask", {"id": "e1"})), "I see."], user_id="ada")
+    interrupt_id = only(await run.send("Delete e1"))
+    asked = run.to_json()["transcript"]["records"][1]["calls"][0]["interrupts"][0]
+    for forged in (
+        {"arguments": '{"id":"e2"}'},
+        {"name": "contractAskToo", "actionId": "askToo"},
+        {"interrupts": [{**asked, "state": "made up"}]},
+    ):
+        data = run.to_json()
+        data["transcript"]["records"][1]["calls"][0] |= forged
+        other = AgentRun.from_json(data, model=ScriptedModel(["I see."]), tools=AgentTools(host.tools))
+        await other.answer({interrupt_id: YES})
+        assert result_of(other, "a").code == "state_invalid"
+    assert not seen.runs
 
 
 async def test_a_prompt_waits_until_the_questions_are_answered(host: Host) -> None:
