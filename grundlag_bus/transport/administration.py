@@ -17,6 +17,10 @@ class Hold(Protocol):
     Only the first settling counts.
     """
 
+    @property
+    def held(self) -> bool:
+        """Whether it is in hand still: not settled, and its connection not lost, as far as is known here."""
+
     def ack(self) -> None:
         """Have it removed. Raises BusUnreachableError where it is held no more: its queue has it again."""
 

@@ -16,8 +16,10 @@ from grundlag_bus import Call, Failed, RabbitTransport, Request
 from grundlag_bus.schema.dead_letter import DeadLetter
 from grundlag_bus.schema.envelope import decode_call, encode_call
 from grundlag_bus.transport import Message
+from tests.support.broker import Broker
 from tests.support.command_line import CommandLine, Ended
 from tests.support.eventually import eventually
+from tests.support.namespaces import delete_namespaces, fresh_namespace
 from tests.support.transports import Inbox, administration_of, in_time
 
 NOW = time.time()
@@ -282,6 +284,46 @@ async def test_a_killed_command_doubles_no_more_than_the_one_in_flight(dead: Dea
     assert len(calls) + len(kept) <= len(sent) + 1
 
 
+@pytest.mark.parametrize("fault", ["cut", "crash"])
+async def test_a_connection_that_is_lost_in_the_middle_ends_the_command(
+    own_broker: Broker, tmp_path: Path, fault: str
+) -> None:
+    namespace = fresh_namespace()
+    cli = CommandLine(tmp_path, GRUNDLAG_URL=own_broker.url, GRUNDLAG_NAMESPACE=namespace)
+    sent = [f"{number:04}" for number in range(300)]
+    transport = RabbitTransport(own_broker.url, namespace=namespace)
+    await transport.open()
+    dead = Dead(transport, cli)
+    for call_id in sent:
+        await dead.bury(call_id)
+    served = await dead.served()
+    await own_broker.persist()
+    with cli.start("dead", "redrive", "--all", "--json") as command:
+        await eventually(lambda: len(served) > 20, within=30)
+        if fault == "crash":
+            await own_broker.restart()
+        else:
+            await own_broker.ctl("close_all_connections", "by a test")
+        ended = await asyncio.to_thread(command.end, 60)
+    assert ended.code == 4
+    assert "then it was ended." in ended.err
+    await transport.close()
+    transport = RabbitTransport(own_broker.url, namespace=namespace)
+    await transport.open()
+    again = Dead(transport, cli)
+    late = await again.served()
+    kept = await again.ids()
+
+    def calls() -> set[str]:
+        return {decode_call(body).call_id for body in served.bodies + late.bodies}
+
+    await eventually(lambda: sorted(calls().union(kept)) == sent)
+    if fault == "cut":  # a broker that crashes may forget what it was told last
+        assert len(calls()) + len(kept) <= len(sent) + 1
+    await transport.close()
+    await delete_namespaces(own_broker.url, [namespace])
+
+
 # --- drop -------------------------------------------------------------------------------------------------------------
 
 
@@ -299,7 +341,8 @@ async def test_dropping_removes_what_fits(dead: Dead) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "code", "left"), [("yes\n", 0, []), ("no\n", 1, ["a1", "b2"]), ("\x04", 1, ["a1", "b2"])]
+    ("typed", "code", "left"),
+    [("yes\n", 0, []), ("no\n", 1, ["a1", "b2"]), ("\x04", 1, ["a1", "b2"]), ("\x03", 130, ["a1", "b2"])],
 )
 async def test_dropping_asks_on_a_terminal(dead: Dead, typed: str, code: int, left: list[str]) -> None:
     await dead.bury("a1")

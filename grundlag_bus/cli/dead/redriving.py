@@ -13,6 +13,7 @@ from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.running import run
 from grundlag_bus.errors import (
     BusUnreachableError,
+    PublishExpiredError,
     PublishForbiddenError,
     PublishRefusedError,
     PublishUnsureError,
@@ -82,8 +83,15 @@ class Redriving:
         self._there: dict[str, bool] = {}
 
     async def redrive(self, found: Found) -> None:
-        """Send the call of a letter, then remove the letter; or tell why not, and keep it."""
+        """Send the call of a letter, then remove the letter; or tell why not, and keep it.
+
+        Raises BusUnreachableError where it could not be removed afterwards, or the broker takes nothing.
+        """
         letter = found.letter
+        if not found.hold.held:
+            raise BusUnreachableError(
+                "The connection that held the letters ended: run it again for those that are left."
+            )
         call, why = self._sendable(letter)
         if call is not None:
             why = await self._publish(call)
@@ -124,6 +132,10 @@ class Redriving:
             await self._transport.publish(route, message, deadline=self._transport.now() + _PUBLISH_WITHIN)
         except UnroutableError:
             return _nobody(call)
+        except PublishExpiredError as error:
+            raise BusUnreachableError(
+                f"The broker took nothing for {_PUBLISH_WITHIN:g} s: see what `grundlag-bus doctor` says of it."
+            ) from error
         except PublishUnsureError:
             self._sent.add(call.call_id)
             return "it was sent and the broker did not confirm it: it may run, so look before another try"

@@ -63,6 +63,10 @@ class _Hold:
         self._held = held
         self._acked = False
 
+    @property
+    def held(self) -> bool:
+        return self in self._held
+
     def ack(self) -> None:
         if self._held.pop(self, self) is None:
             self._acked = True

@@ -111,16 +111,20 @@ class _Hold:
         self._tag = tag
         self._acked = self._settled = False
 
+    @property
+    def held(self) -> bool:
+        return not (self._settled or self._channel.is_closed or self._connection.wire.lost.done())
+
     def ack(self) -> None:
         if self._acked:
             return
-        if self._settled or self._channel.is_closed or self._connection.wire.lost.done():
+        if not self.held:
             raise BusUnreachableError("The message is held no more: its queue has it again.")
         self._acked = self._settled = True
         self._connection.wire.send(frames.ack(self._channel.number, self._tag))
 
     def nack(self) -> None:
-        if not self._settled and not self._channel.is_closed:
+        if self.held:
             self._settled = True
             self._connection.wire.send(frames.nack(self._channel.number, self._tag))
 

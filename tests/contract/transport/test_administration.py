@@ -85,10 +85,12 @@ async def eventually_taken(transport: Transport, administration: Administration,
 async def test_only_the_first_settling_counts(transport: Transport, administration: Administration) -> None:
     await bury(transport, b"1", b"2")
     one, two = await administration.take(dead(transport), 2)
+    assert one.hold.held
     one.hold.ack()
     one.hold.nack()
     one.hold.ack()
     two.hold.nack()
+    assert [one.hold.held, two.hold.held] == [False, False]
     with pytest.raises(BusUnreachableError):
         two.hold.ack()
     assert bodies(await administration.take(dead(transport), 9)) == [b"2"]
@@ -98,6 +100,7 @@ async def test_removing_what_is_held_no_more_is_told(transport: Transport, anoth
     await bury(transport, b"1")
     (taken,) = await another.take(dead(transport), 1)
     await another.close()
+    assert not taken.hold.held
     with pytest.raises(BusUnreachableError):
         taken.hold.ack()
 

@@ -20,7 +20,19 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize("line", [["--help"], ["call", "--help"], ["worker", "--help"], ["--version"], ["frob"]])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["--help"],
+        ["call", "--help"],
+        ["worker", "--help"],
+        ["dead", "redrive", "--help"],
+        ["doctor", "--help"],
+        ["namespace", "delete", "--help"],
+        ["--version"],
+        ["frob"],
+    ],
+)
 def test_a_line_that_runs_nothing_loads_nothing_slow(line: list[str]) -> None:
     script = f"import sys; from grundlag_bus.cli import app; app.run_line({line!r}); print('loaded', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
