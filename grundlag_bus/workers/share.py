@@ -61,7 +61,7 @@ class Share:
                 raise ConfigurationError(
                     f"Calls of lane {place.lane_id!r} (provider {place.provider_id}) may run for "
                     f"{place.lane.limit:g} s, and {broker} takes a call back after {BROKERS_DEFAULT:g} s whatever a "
-                    "worker asks for: use RabbitMQ 4.0 or newer, or serve other lanes alone (--lane main, or "
+                    "worker asks for: use RabbitMQ 4.3 or newer, or serve other lanes alone (--lane main, or "
                     'Worker(lanes=["main"])).'
                 )
 

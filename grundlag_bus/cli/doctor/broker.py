@@ -44,7 +44,7 @@ def judge_broker(broker: Broker) -> list[Finding]:
     findings = [
         Finding("ok", "version", str(broker))
         if broker.version >= _GUARANTEED
-        else Finding("warn", "version", f"the guarantees hold on RabbitMQ 4.x, and this is {broker}", "upgrade to 4.3")
+        else Finding("warn", "version", f"the guarantees hold on RabbitMQ 4.3, and this is {broker}", "upgrade to 4.3")
     ]
     findings.append(
         Finding("ok", "consumer time-out", "each lane's own is honoured")
