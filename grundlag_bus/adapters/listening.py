@@ -145,10 +145,11 @@ class QueueListener(EventListener):
         except EnvelopeError as error:
             self._refuse(delivery, error.reason)
             return
-        if self.matches(event):  # who may publish what is the broker's permission, which knows the routing key
+        came_as = delivery.message.routing_key
+        if event.key == came_as:  # who may publish what is the broker's permission, which knows this alone
             self.hear(event, delivery)
         else:
-            self._refuse(delivery, f"it names {event.key!r}")
+            self._refuse(delivery, f"it names {event.key!r} and came as {came_as!r}")
 
     def _refuse(self, delivery: Delivery, reason: str) -> None:
         _LOGGER.warning("event_refused", reason=reason, pattern=self._pattern)

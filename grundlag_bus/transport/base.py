@@ -6,7 +6,7 @@ delivery is synchronous: the transport joins what is settled and published in on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Bytes with the few properties that the broker acts on or that a reader of a dead letter needs."""
+    """Bytes with the few properties that the broker acts on or that a reader of a dead letter needs.
+
+    routing_key: of one that was delivered, what it was published with: who may publish what is decided by that.
+    """
 
     body: bytes
     type: str
     correlation_id: str | None = None
     reply_to: str | None = None
+    routing_key: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

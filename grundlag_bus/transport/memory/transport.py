@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grundlag_bus._version import __version__
@@ -142,7 +143,7 @@ class _Delivery:
     def __init__(self, subscription: _Subscription, entry: Entry) -> None:
         self._subscription = subscription
         self.since = subscription.loop.time()
-        self.message = entry.message
+        self.message = replace(entry.message, routing_key=entry.routing_key)
         self.redelivered = entry.redelivered
         self.lost = entry.lost
 

@@ -141,10 +141,12 @@ def read_confirm(data: bytes, at: int) -> tuple[int, bool]:
     return tag, bool(bits & 1)
 
 
-def read_deliver(data: bytes, at: int) -> tuple[int, bool]:
-    """Read the arguments of a deliver: tag and redelivered. The consumer tag before them is skipped."""
-    tag, redelivered = _TAG_AND_BITS.unpack_from(data, at + 1 + data[at])
-    return tag, bool(redelivered)
+def read_deliver(data: bytes, at: int) -> tuple[int, bool, str]:
+    """Read the arguments of a deliver: tag, redelivered and routing key. Consumer tag and exchange are skipped."""
+    at += 1 + data[at]
+    tag, redelivered = _TAG_AND_BITS.unpack_from(data, at)
+    at += _TAG_AND_BITS.size
+    return tag, bool(redelivered), read_short(data, at + 1 + data[at])
 
 
 def read_short(data: bytes, at: int) -> str:

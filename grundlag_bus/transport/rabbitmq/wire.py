@@ -63,7 +63,7 @@ class Taker:
 class _Content:
     """A deliver or return whose content is still arriving."""
 
-    __slots__ = ("delivered", "lost", "parts", "properties", "reason", "redelivered", "remaining", "tag")
+    __slots__ = ("delivered", "lost", "parts", "properties", "reason", "redelivered", "remaining", "routing_key", "tag")
 
     def __init__(self, method: int, data: bytes, at: int) -> None:
         self.delivered = method == frames.BASIC_DELIVER
@@ -72,7 +72,7 @@ class _Content:
         self.remaining = self.lost = 0
         self.redelivered = False
         if self.delivered:
-            self.tag, self.redelivered = frames.read_deliver(data, at)
+            self.tag, self.redelivered, self.routing_key = frames.read_deliver(data, at)
         else:
             self.reason = frames.read_reason(data, at)[1]
 
@@ -228,7 +228,7 @@ class Wire(asyncio.StreamReaderProtocol):
             taker.returned(properties.message_id, content.reason)
             return
         body = parts[0] if len(parts) == 1 else b"".join(parts)
-        message = Message(body, properties.type, properties.correlation_id, properties.reply_to)
+        message = Message(body, properties.type, properties.correlation_id, properties.reply_to, content.routing_key)
         taker.delivered(content.tag, message, redelivered=content.redelivered, lost=content.lost)
 
     def _overhear(self, data: bytes, at: int) -> None:

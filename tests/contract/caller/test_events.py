@@ -222,6 +222,17 @@ async def test_events_of_another_namespace_are_not_heard(host: Host) -> None:
 
 
 @on_buses
+async def test_whoever_may_publish_one_providers_events_cannot_speak_for_another(host: Host) -> None:
+    transport = host.bus.transport
+    assert transport is not None
+    forged = EmittedEvent("1", "bank", "paid", "c", datetime.now(UTC), None)
+    async with host.bus.events() as events:
+        route = transport.topology.event_route("contract", "told")
+        await transport.publish(route, Message(encode_event(forged), "event"), deadline=transport.now() + 10)
+        await hears_nothing_more(host, events)
+
+
+@on_buses
 async def test_every_bus_hears_the_events_of_every_worker(host: Host) -> None:
     other = await host.another_bus()
     await host.add_worker()

@@ -27,6 +27,7 @@ async def test_a_confirmed_message_waits_for_a_consumer(transport: Transport, pe
     await peer.subscribe(peer.topology.call_queue("calendar", "main"), inbox, prefetch=1)
     assert await inbox.holds(1) == [b"early"]
     assert not inbox.deliveries[0].redelivered
+    assert inbox.deliveries[0].message.routing_key == "calendar.main"
 
 
 async def test_a_message_that_no_queue_takes_is_unroutable_at_once(transport: Transport) -> None:

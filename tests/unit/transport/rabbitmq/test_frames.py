@@ -85,7 +85,7 @@ def test_each_settling_is_its_own_frame(channel: int, tag: int) -> None:
 @given(tags, st.booleans(), texts)
 def test_a_delivery_is_read(tag: int, redelivered: bool, text: str) -> None:
     data = payload(commands.Basic.Deliver(text, tag, redelivered, "exchange", text))
-    assert frames.read_deliver(data, 4) == (tag, redelivered)
+    assert frames.read_deliver(data, 4) == (tag, redelivered, text)
 
 
 @given(tags, st.booleans())
