@@ -26,7 +26,8 @@ _PLACES = {
         "ForbiddenError GrundlagError InternalError InterruptExpiredError InterruptUnknownError Issue ModelError "
         "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
         "ProviderUnavailableError RunStateError ServiceMissingError StateInvalidError ToolInputValidationError "
-        "ToolInterrupt ToolOutputValidationError TopologyMismatchError TranscriptError TransportClosedError"
+        "ToolInterrupt ToolOutputValidationError TopologyMismatchError TranscriptError TransportClosedError "
+        "UnauthenticatedError"
     ),
     "providers.action": "Action define_action",
     "providers.as_tool": "to_tool",

@@ -80,6 +80,7 @@ from grundlag_bus.errors import ToolOutputValidationError as ToolOutputValidatio
 from grundlag_bus.errors import TopologyMismatchError as TopologyMismatchError
 from grundlag_bus.errors import TranscriptError as TranscriptError
 from grundlag_bus.errors import TransportClosedError as TransportClosedError
+from grundlag_bus.errors import UnauthenticatedError as UnauthenticatedError
 from grundlag_bus.providers.action import Action as Action
 from grundlag_bus.providers.action import define_action as define_action
 from grundlag_bus.providers.as_tool import to_tool as to_tool

@@ -312,6 +312,12 @@ class ForbiddenError(CallError):
     code = "forbidden"
 
 
+class UnauthenticatedError(CallError):
+    """The host asks who calls: there is no token, or none that it takes."""
+
+    code = "unauthenticated"
+
+
 class CallIdReusedError(CallError):
     """A call of this id and with other content is running; nothing of it is told."""
 
@@ -359,6 +365,7 @@ _PLAIN: dict[str, type[CallError]] = {
         CallCancelledError,
         AttemptsExhaustedError,
         ForbiddenError,
+        UnauthenticatedError,
         CallIdReusedError,
         StateInvalidError,
         InterruptExpiredError,

@@ -41,19 +41,20 @@ ProgressSink: TypeAlias = Callable[[Progress], object]
 
 
 def encode_progress(call_id: str, progress: Progress) -> bytes:
-    return orjson.dumps({"v": fields.VERSION, "callId": call_id, "progress": _to_json(progress)})
+    return orjson.dumps({"v": fields.VERSION, "callId": call_id, "progress": progress_to_json(progress)})
 
 
 def decode_progress(body: bytes) -> tuple[str, Progress]:
     """Read a report, with the id of its call. Raises EnvelopeError with the reason."""
     data = fields.load(body)
     try:
-        return fields.text(data, "callId"), _from_json(data["progress"])
+        return fields.text(data, "callId"), progress_from_json(data["progress"])
     except KeyError as error:
         raise EnvelopeError(f"the progress envelope lacks {error.args[0]!r}") from error
 
 
-def _to_json(progress: Progress) -> dict[str, Any]:
+def progress_to_json(progress: Progress) -> dict[str, Any]:
+    """Write the report alone, as a stream over HTTP carries it."""
     if progress.items:
         return {"items": progress.items}
     if progress.started is not None:
@@ -64,7 +65,8 @@ def _to_json(progress: Progress) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _from_json(data: Any) -> Progress:
+def progress_from_json(data: Any) -> Progress:
+    """Read the report alone. Raises EnvelopeError."""
     if type(data) is not dict:
         raise EnvelopeError("the progress is no object")
     if "items" in data:

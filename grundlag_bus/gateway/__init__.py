@@ -1,0 +1,46 @@
+"""The HTTP host: a bus for whoever cannot reach a broker. What it speaks, for those who write clients.
+
+    GET  /api/client/schema
+         The manifest as JSON, as far as the user may use it. ETag; If-None-Match gives 304.
+    POST /api/actions/{providerId}/{actionId}       {input, resumption?, items?}   nothing else; application/json
+         The response object: {"status": "completed" | "interrupted" | "failed", ...}
+    GET  /api/events?pattern=provider.event
+         Server-sent events: `event: event`, data = the event {v, id, providerId, eventId, callId, userId?, at, data}.
+         Those of the user, and those of nobody. First a comment `: listening`, from where on nothing is missed.
+    GET  /openapi.json, /docs, /live, /ready
+
+Headers of a request:
+
+    Authorization: Bearer TOKEN     who calls; the token gives the user id.
+    X-User-Id: ID                   on whose behalf. Where the host asks for tokens: the token's user and nobody else
+                                    (403); where it asks for none, on loopback: a claim, as on the bus. Optional.
+    Idempotency-Key: KEY            1 to 128 letters, digits, `_`, `.`, `:` and `-`: the same key of the same user is
+                                    the same call; 409 `call_id_reused` where it asks for something else. The id of the
+                                    call is made of both, so that nobody reaches another's call. That of a resumption is
+                                    made of what it says, as on the bus; its key only says which repeats are the same
+                                    request, so take a new one for each time that an answer is meant anew.
+    X-Timeout: SECONDS              until the deadline; by default 300, and 86400 in lane `long`.
+    Accept: text/event-stream       progress while it runs: `event: progress`, data = {done, total?, text?} | {items} |
+                                    {started} | {deferredUntil}; then one `event: reply`, data = {"httpStatus": 200,
+                                    "response": {...}}. Lines that begin with a colon come every 10 s. What is refused
+                                    before the call begins is answered without a stream, as JSON.
+
+A response to a call has `X-Call-Id`, the id that the action and the events know. Who goes away without a key cancels
+the call. Who goes away with one has 10 s to come again and join it, with the progress from then on; else it is
+cancelled. The reply is kept for 60 s for who comes again (memory has a bound; `overloaded` and `provider_unavailable`,
+after which nothing ran, are tried anew). The deadline is the one of who came first.
+
+Every refusal has the body of a failed call, {"status": "failed", code, message, details?, retryable, items}:
+
+    200  completed, interrupted          409  answer_conflict, call_id_reused, cancelled
+    400  input_invalid, answer_invalid   410  interrupt_expired
+    401  unauthenticated                 413  payload_too_large
+    403  forbidden                       415  input_invalid: the body is no application/json
+    404  action_unknown, not_found       422  state_invalid, and a code of the action's own
+    405  not_found                       429  overloaded: this user's calls, with Retry-After
+    408  input_invalid: a body too slow   503  provider_unavailable, overloaded, also while it drains
+                                         504  deadline_exceeded
+                                         502  everything else: internal, output_invalid, outcome_unknown, ...
+
+A malformed request is 400 `input_invalid`, with issues. `traceparent` does not travel: envelopes have no room for it.
+"""
