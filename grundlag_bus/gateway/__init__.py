@@ -4,6 +4,9 @@
          The manifest as JSON, as far as the user may use it. ETag; If-None-Match gives 304.
     POST /api/actions/{providerId}/{actionId}       {input, resumption?, items?}   nothing else; application/json
          The response object: {"status": "completed" | "interrupted" | "failed", ...}
+    DELETE of the same path, with its Idempotency-Key
+         Asks for the end of the call, or lets it not begin if the request is still on its way: 204. Whoever waits for
+         the reply gets it: `cancelled` when the action has stopped, or what it was.
     GET  /api/events?pattern=provider.event
          Server-sent events: `event: event`, data = the event {v, id, providerId, eventId, callId, userId?, at, data}.
          Those of the user, and those of nobody. First a comment `: listening`, from where on nothing is missed.
