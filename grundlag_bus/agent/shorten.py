@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from grundlag_bus.errors import IssuePath
 
 _LEAST = 64  # bytes: a field that would keep less is left out as a whole
+_SHOWN = 5  # names of fields that a phrase holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,7 @@ def shorten(value: Any, limit: int) -> tuple[Any, Shortened | None]:
 
 
 def _fit(value: Any, room: int, at: IssuePath, left_out: list[str]) -> Any:
-    if encoded_size(value) <= room:
-        return value
+    """Shorten a value that is larger than its room."""
     if isinstance(value, str):
         return _fit_text(value, room, at, left_out)
     if isinstance(value, list):
@@ -64,13 +64,10 @@ def _fit_list(values: list[Any], room: int, at: IssuePath, left_out: list[str]) 
         if left < -1:  # the last one has no comma
             break
         kept.append(value)
+    if not kept and room - 2 >= _LEAST:
+        kept.append(_fit(values[0], room - 2, (*at, 0), left_out))
     if len(kept) < len(values):
         left_out.append(f"{_place(at)}: the last {len(values) - len(kept)} of {len(values)} elements")
-    if not kept and room - 2 >= _LEAST:
-        left_out.pop()
-        if len(values) > 1:
-            left_out.append(f"{_place(at)}: the last {len(values) - 1} of {len(values)} elements")
-        kept.append(_fit(values[0], room - 2, (*at, 0), left_out))
     return kept
 
 
@@ -78,16 +75,22 @@ def _fit_object(value: dict[str, Any], room: int, at: IssuePath, left_out: list[
     kept = dict(value)
     total = encoded_size(value)
     sizes = {name: encoded_size(part) for name, part in value.items()}
+    dropped: list[str] = []
     for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
         if total <= room:
             break
         rest = sizes[name] - (total - room)
         if rest >= _LEAST and isinstance(value[name], str | list | dict):
             kept[name] = _fit(value[name], rest, (*at, name), left_out)
+            total -= sizes[name] - encoded_size(kept[name])
         else:
             del kept[name]
-            left_out.append(f"{_place((*at, name))}: left out")
-        total = encoded_size(kept)
+            total -= encoded_size(name) + 1 + sizes[name] + 1  # with the colon and a comma
+            dropped.append(name)
+    if dropped:
+        shown = ", ".join(name[:_LEAST] for name in dropped[:_SHOWN])
+        more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
+        left_out.append(f"{_place(at)}: without {shown}{more}")
     return kept
 
 

@@ -71,3 +71,33 @@ def test_what_is_given_is_not_changed() -> None:
     value = {"events": [{"title": "x" * 100} for _ in range(10)]}
     shorten(value, 200)
     assert value == {"events": [{"title": "x" * 100} for _ in range(10)]}
+
+
+def test_an_object_of_very_many_fields_is_shortened_in_one_go_and_told_in_one_phrase() -> None:
+    kept, missing = shorten({f"field {number}": number for number in range(200_000)}, 1000)
+    assert 800 < encoded_size(kept) <= 1000
+    assert missing is not None
+    (phrase,) = missing.left_out
+    assert phrase.startswith("the result itself: without field ")
+    assert phrase.endswith(f" and {200_000 - len(kept) - 5} more")
+
+
+def test_a_field_that_cannot_be_shortened_is_left_out() -> None:
+    kept, missing = shorten({"key": "x" * 200, "small": 1, "numbers": {"a": 10**18, "b": 10**18}}, 50)
+    assert kept == {"small": 1}
+    assert missing is not None
+    assert missing.left_out == ("the result itself: without key, numbers",)
+
+
+def test_a_number_is_left_out_as_a_whole() -> None:
+    assert shorten(12345, 4)[0] is None
+
+
+def test_the_first_of_several_elements_is_shortened_when_it_alone_is_too_large() -> None:
+    kept, missing = shorten(["x" * 1000, "y"], 200)
+    assert kept == ["x" * 196]
+    assert missing is not None
+    assert missing.left_out == (
+        "0: the last 804 of 1000 characters",
+        "the result itself: the last 1 of 2 elements",
+    )
