@@ -50,6 +50,23 @@ ROWS = {
     "hatchet 4731": "a worker process is dead, and whoever started it reports that all is well",
     "keda 638": "what is in hand counts as nothing, and busy processes are stopped",
     "procrastinate 1518": "two workers of one name hide the orphans of the first",
+    # Interrupts and runs
+    "langgraph 6208 and 3126, adk-python 5450": "what finished runs again when its siblings are resumed",
+    "langgraph 6626, 6533 and 8579": "interrupts side by side share an id, and an answer reaches another's tool",
+    "langgraph 6624": "of interrupts side by side only the first is seen",
+    "langgraph 8837": "an answer that was used satisfies a later interrupt",
+    "mastra 20443 and 24796": "of two answers at once both run, and a finished run is resumed",
+    "agent-framework 7458": "an answer is taken, the run fails, and the answer is gone",
+    "agent-framework 6910 and 7137": "calls that wait beside an interrupt vanish with their process",
+    "langgraph 8394": "code that catches exceptions swallows an interrupt",
+    "vercel-ai 15947": "a client makes up an approval",
+    "langchain 37093 and 33787, deepagents 2947": "a rejected call runs, or its model never hears of it",
+    "langgraph 6726, harness-sdk 859": "after a cancellation or a crash a call has no result",
+    "openai-agents-python 3288 and 4339, langgraph 6718": "what is no JSON breaks a saved run, or changes in it",
+    "fastmcp 2679": "a call is said to be cancelled and goes on",
+    "langgraph 6486": "an exception of a tool ends the agent",
+    "openai-agents-js 1934, claude-code 19882": "the name of one tool breaks the whole session",
+    "fastmcp 3034": "a tool that is hidden for one session is hidden for others",
 }
 """What users of other systems reported, by where they did, as far as it concerns what is built here."""
 
