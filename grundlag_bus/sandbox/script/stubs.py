@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import ConfigurationError
-from grundlag_bus.sandbox.script.types import Types
+from grundlag_bus.schema.annotations import Types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
