@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from grundlag_bus import Call, Failed, RabbitTransport, Request
+from grundlag_bus.schema.control import Cancel
 from grundlag_bus.schema.dead_letter import DeadLetter
 from grundlag_bus.schema.envelope import decode_call, encode_call
 from grundlag_bus.transport import Message
@@ -235,6 +236,21 @@ async def test_a_call_that_dies_again_is_redriven_once_by_one_command(dead: Dead
     ended = await redriving
     assert len(inbox) == 1
     assert [json.loads(line)["result"] for line in ended.out.splitlines()] in (["redriven"], ["redriven", "kept"])
+    assert await dead.ids() == ["a1"]
+
+
+async def test_a_call_that_its_caller_cancelled_is_kept(dead: Dead) -> None:
+    await dead.bury("a1")
+    await dead.bury("b2")
+    served = await dead.served()
+    topology = dead.transport.topology
+    await dead.transport.read(topology.cancels)  # declares it
+    cancel = Message(Cancel("a1", time.time()).encode(), "cancel")
+    await dead.transport.publish(topology.control_route("cancel"), cancel, deadline=in_time())
+    ended = await dead.run("redrive", "--all")
+    assert ended.code == 1
+    assert "kept a1 calendar.createEvent: its caller cancelled it" in ended.out
+    await served.holds(1)
     assert await dead.ids() == ["a1"]
 
 

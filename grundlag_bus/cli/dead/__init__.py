@@ -113,7 +113,7 @@ def redrive_letters(  # noqa: PLR0913  the command's options
 
     Attempts, crash budget and deadline begin anew. Nobody waits for the reply any more.
 
-    A call that dies again is a dead letter again. One that its caller cancelled stays cancelled.
+    A call that dies again is a dead letter again. One that its caller cancelled within a day is kept.
 
     A letter is removed when the broker has its call; one that cannot be sent is kept, and the exit code is 1.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.running import run
 from grundlag_bus.errors import (
     BusUnreachableError,
+    EnvelopeError,
     PublishExpiredError,
     PublishForbiddenError,
     PublishRefusedError,
@@ -20,12 +21,16 @@ from grundlag_bus.errors import (
     TransportClosedError,
     UnroutableError,
 )
+from grundlag_bus.schema.control import decode_cancel
 from grundlag_bus.schema.envelope import encode_call
 from grundlag_bus.tools.remote import default_timeout
 from grundlag_bus.transport.base import Message
 from grundlag_bus.transport.topology import Topology
+from grundlag_bus.workers.tombstones import Tombstones
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grundlag_bus.cli.dead.filters import Filters
     from grundlag_bus.cli.dead.letters import Found
     from grundlag_bus.schema.dead_letter import Letter
@@ -57,7 +62,8 @@ def redrive(  # noqa: PLR0913  the command's options
             transport = RabbitTransport(address, namespace=namespace)
             try:
                 await transport.open()
-                redriving = Redriving(bus, transport, report, timeout=timeout)
+                cancelled = await _cancelled(bus, topology, transport.now)
+                redriving = Redriving(bus, transport, report, cancelled=cancelled, timeout=timeout)
                 treat = redriving.foresee if dry_run else redriving.redrive
                 async with report, aclosing(find(bus, topology, filters)) as letters:
                     async for found in letters:
@@ -70,14 +76,24 @@ def redrive(  # noqa: PLR0913  the command's options
 
 
 class Redriving:
-    """One run of the command. timeout: seconds until the deadlines; None is as long as each call had."""
+    """One run of the command.
+
+    cancelled: calls that no worker would start; timeout: seconds until the deadlines, None for as long as each had.
+    """
 
     def __init__(
-        self, administration: Administration, transport: Transport, report: Report, *, timeout: float | None
+        self,
+        administration: Administration,
+        transport: Transport,
+        report: Report,
+        *,
+        cancelled: Tombstones,
+        timeout: float | None,
     ) -> None:
         self._administration = administration
         self._transport = transport
         self._report = report
+        self._cancelled = cancelled
         self._timeout = timeout
         self._sent: set[str] = set()
         self._there: dict[str, bool] = {}
@@ -122,6 +138,8 @@ class Redriving:
         if letter.call.call_id in self._sent:
             # Its own call, which died again meanwhile, or another letter of the same one: never twice in one run.
             return None, "a call of this id was sent just now: see first what becomes of that"
+        if letter.call.call_id in self._cancelled:
+            return None, "its caller cancelled it, and no worker starts it for a day after that"
         return renewed(letter.call, now=self._transport.now(), timeout=self._timeout), None
 
     async def _publish(self, call: Call) -> str | None:
@@ -143,6 +161,16 @@ class Redriving:
             return str(error)
         self._sent.add(call.call_id)
         return None
+
+
+async def _cancelled(administration: Administration, topology: Topology, clock: Callable[[], float]) -> Tombstones:
+    """Learn which calls were cancelled within a day, as a worker does when it starts."""
+    tombstones = Tombstones(clock)
+    if await administration.count(topology.cancels.name) is not None:
+        for body in await administration.read(topology.cancels):
+            with suppress(EnvelopeError):  # the first entry is empty
+                tombstones.add(decode_cancel(body))
+    return tombstones
 
 
 def renewed(call: Call, *, now: float, timeout: float | None) -> Call:

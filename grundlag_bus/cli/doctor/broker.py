@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.rabbitmq.examination import Examination
     from grundlag_bus.transport.topology import Topology
 
-_GUARANTEED = (4, 0)
+_GUARANTEED = (4, 3)
 _ENVELOPE = 256 * 1024
 """Bytes that an envelope, or a dead letter around it, may add to the largest request."""
 

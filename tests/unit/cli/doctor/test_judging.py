@@ -32,7 +32,7 @@ NODE = {
 
 @pytest.mark.parametrize(
     ("version", "statuses"),
-    [("4.3.6", ["ok", "ok"]), ("4.1.0", ["ok", "warn", "warn"]), ("3.10.8", ["warn", "warn", "warn"])],
+    [("4.3.6", ["ok", "ok"]), ("4.1.0", ["warn", "warn", "warn"]), ("3.10.8", ["warn", "warn", "warn"])],
 )
 def test_what_an_older_broker_lacks_is_told_with_what_to_do(version: str, statuses: list[str]) -> None:
     findings = judge_broker(broker_of({"product": "RabbitMQ", "version": version}))
