@@ -14,7 +14,7 @@ _PLACES = {
     "adapters": "Bus BusCaller EventListener Submission connect",
     "adapters.pydantic_ai": "PydanticAIModel",
     "agent": (
-        "AgentEvent AgentRun AgentTools AnswerRefused InterruptRaised Model ModelPart ModelReply ModelRequest "
+        "AgentEvent AgentRun AgentTools AnswerRefused InterruptRaised Message Model ModelPart ModelReply ModelRequest "
         "PendingInterrupt Prompt Rejection Replied ReplyEnd ReplyEnded Returned RunEnded RunEvents RunResult "
         "ScriptedModel Steps Strategy TextDelta ToolCall ToolDescription ToolEnded ToolProgress ToolResult ToolRuntime "
         "ToolStarted Transcript TurnEnded Usage call_until_answered create_agent_session"

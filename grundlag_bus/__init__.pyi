@@ -12,6 +12,7 @@ from grundlag_bus.agent import AgentRun as AgentRun
 from grundlag_bus.agent import AgentTools as AgentTools
 from grundlag_bus.agent import AnswerRefused as AnswerRefused
 from grundlag_bus.agent import InterruptRaised as InterruptRaised
+from grundlag_bus.agent import Message as Message
 from grundlag_bus.agent import Model as Model
 from grundlag_bus.agent import ModelPart as ModelPart
 from grundlag_bus.agent import ModelReply as ModelReply

@@ -33,6 +33,7 @@ from grundlag_bus.agent.events import (
     TurnEnded,
 )
 from grundlag_bus.agent.model import (
+    Message,
     Model,
     ModelPart,
     ModelReply,
@@ -61,6 +62,7 @@ __all__ = [
     "AgentTools",
     "AnswerRefused",
     "InterruptRaised",
+    "Message",
     "Model",
     "ModelPart",
     "ModelReply",

@@ -13,7 +13,6 @@ from grundlag_bus.agent.events import (
     InterruptRaised,
     ToolEnded,
     ToolProgress,
-    ToolStarted,
 )
 from grundlag_bus.agent.feed import Feed
 from grundlag_bus.agent.model import ToolCall
@@ -71,7 +70,7 @@ class Calling:
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
     def start(self, calls: Iterable[CallRecord]) -> Feed[AgentEvent]:
-        """Run calls side by side. What they tell can be read from the feed."""
+        """Run calls side by side, which are written down as started. What they tell can be read from the feed."""
         feed: Feed[AgentEvent] = Feed()
         described = self.tools.list()
         for call in calls:
@@ -82,9 +81,8 @@ class Calling:
         call = record.value()
         async with self._slots:
             if self.signal.is_set():
+                self.transcript.take_back(record)
                 return
-            self.transcript.start(record)
-            feed.tell(ToolStarted(self.turn, call, resumed=bool(record.interrupts)))
             started_at, clock = time.time(), time.monotonic()
             if name is None:
                 result: ToolResult | None = unknown(call.name)

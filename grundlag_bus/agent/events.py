@@ -56,7 +56,7 @@ class ReplyEnded:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A call starts. resumed: it goes on after the answer to its interrupt."""
+    """A call is about to start, when the next event is asked for. resumed: it goes on after an answer."""
 
     turn: int
     call: ToolCall

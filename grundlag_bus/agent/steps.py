@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.agent.asking import Asking, is_being_cancelled
 from grundlag_bus.agent.calling import Calling, groups
-from grundlag_bus.agent.events import AgentEvent, ReplyEnded, TurnEnded
+from grundlag_bus.agent.events import AgentEvent, ReplyEnded, ToolStarted, TurnEnded
 from grundlag_bus.agent.feed import Feed
 from grundlag_bus.agent.model import ModelRequest
 from grundlag_bus.errors import ModelError, NotJsonError, RunStateError
@@ -112,16 +112,29 @@ class RunSteps:
     # --- calling ------------------------------------------------------------------------------------------------------
 
     async def call_tools(self) -> AsyncGenerator[AgentEvent, None]:
-        """See `Steps.call_tools`."""
+        """See `Steps.call_tools`.
+
+        A call is said to start, and is written down so, before it does: whoever keeps the run at each event never keeps
+        less than what was called.
+        """
         transcript = self._transcript
         if not (replies := transcript.replies) or not transcript.open_calls:
             return
         turn, reply = len(replies), replies[-1]
         calling = Calling(self._tools, transcript, turn, self._user_id, self._signal)
         for group in groups(reply.calls, self._tools.list()):
-            self._stop_if_cancelled()
+            ready = [call for call in group if call.result is None and call.pending is None]
+            try:
+                for call in ready:
+                    transcript.start(call)
+                    yield ToolStarted(turn, call.value(), resumed=bool(call.interrupts))
+                self._stop_if_cancelled()
+            except BaseException:  # also when the run is left here
+                for call in ready:
+                    transcript.take_back(call)
+                raise
             await self._feed.stop()
-            self._feed = feed = calling.start(call for call in group if call.result is None and call.pending is None)
+            self._feed = feed = calling.start(ready)
             try:
                 async for event in feed:
                     yield event

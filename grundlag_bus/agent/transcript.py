@@ -142,6 +142,10 @@ class Transcript:
         """Write down that a call starts: from here on it may have had effects."""
         call.started_at = now()
 
+    def take_back(self, call: CallRecord) -> None:
+        """Write down that a call did not start after all."""
+        call.started_at = None
+
     def end(self, call: CallRecord, result: ToolResult, *, seconds: float = 0.0) -> None:
         """Write down a call's result. Raises RunStateError for a second one, NotJsonError for what is no JSON data."""
         if call.result is not None:

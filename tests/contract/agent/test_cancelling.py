@@ -17,6 +17,7 @@ from grundlag_bus.agent import (
     Steps,
     TextDelta,
     ToolEnded,
+    ToolProgress,
     ToolStarted,
 )
 from tests.support.agents import agent_of, assert_whole, calling, kinds, result_of, results, told
@@ -73,7 +74,7 @@ async def test_leaving_the_events_early_cancels_the_run(host: Host) -> None:
     run = agent_of(host, [calling(("sleep", {"seconds": 60}))])
     async with aclosing(run.send("Go")) as events:
         async for event in events:
-            if isinstance(event, ToolStarted):
+            if isinstance(event, ToolProgress):  # it has started
                 await eventually(lambda: seen.runs["sleep"])
                 break
     assert not run.is_running
@@ -84,7 +85,7 @@ async def test_leaving_the_events_early_cancels_the_run(host: Host) -> None:
 async def test_leaving_the_events_without_a_word_cancels_the_run_as_well(host: Host) -> None:
     run = agent_of(host, [calling(("sleep", {"seconds": 60}))])
     async for event in run.send("Go"):
-        if isinstance(event, ToolStarted):
+        if isinstance(event, ToolProgress):  # it has started
             await eventually(lambda: seen.runs["sleep"])
             break
     await eventually(lambda: seen.notes == ["cancelled"] and not run.is_running)
@@ -154,8 +155,9 @@ async def test_a_strategy_that_fails_leaves_nothing_running_and_a_whole_transcri
             yield event
         async for event in steps.call_tools():
             yield event
-            await eventually(lambda: seen.runs["sleep"])
-            raise LookupError("a defect")
+            if kinds([event]) == ["ToolProgress"]:  # it has started
+                await eventually(lambda: seen.runs["sleep"])
+                raise LookupError("a defect")
 
     run = agent_of(host, [calling(("sleep", {"seconds": 60}))], strategy=strategy)
     with pytest.raises(LookupError):
@@ -174,4 +176,27 @@ async def test_a_strategy_that_leaves_calls_undone_leaves_results_all_the_same(h
     run = agent_of(host, [calling(("note", {"name": "never"}))], strategy=strategy)
     assert (await run.send("Go")).status == "completed"
     assert result_of(run, "a").code == "cancelled"
+    assert not seen.notes
+
+
+async def test_leaving_when_a_call_is_about_to_start_keeps_it_from_starting(host: Host) -> None:
+    run = agent_of(host, [calling(("note", {"name": "never"})), "Good morning."])
+    async with aclosing(run.send("Go")) as events:
+        async for event in events:
+            if isinstance(event, ToolStarted):
+                break
+    assert result_of(run, "a").code == "cancelled"
+    assert "before the call started" in result_of(run, "a").summary
+    assert (await run.send("Hello")).text == "Good morning."
+    assert not seen.notes
+
+
+async def test_cancelling_when_a_call_is_about_to_start_keeps_it_from_starting(host: Host) -> None:
+    run = agent_of(host, [calling(("note", {"name": "never"}))])
+    going_on = run.send("Go")
+    async for event in going_on:
+        if isinstance(event, ToolStarted):
+            run.cancel()
+    assert going_on.result.status == "cancelled"
+    assert "before the call started" in result_of(run, "a").summary
     assert not seen.notes
