@@ -78,24 +78,32 @@ class Calling:
         return feed
 
     async def _run(self, record: CallRecord, name: str | None, feed: Feed[AgentEvent]) -> None:
-        call = record.value()
-        async with self._slots:
-            if self.signal.is_set():
+        began = False
+        try:
+            async with self._slots:
+                if not self.signal.is_set():
+                    began = True
+                    await self._execute(record, name, feed)
+        finally:
+            if not began:  # it was cancelled while it waited for its turn
                 self.transcript.take_back(record)
-                return
-            started_at, clock = time.time(), time.monotonic()
-            if name is None:
-                result: ToolResult | None = unknown(call.name)
-            else:
-                result = await self._result(record, ToolCall(call.id, name, call.arguments), feed)
-            if result is not None:
-                seconds = time.monotonic() - clock
-                try:
-                    self.transcript.end(record, result, seconds=seconds)
-                except NotJsonError as error:
-                    result = failed("output_invalid", f"{call.name} returned what is no JSON data: {error}")
-                    self.transcript.end(record, result, seconds=seconds)
-                feed.tell(ToolEnded(self.turn, call, result, started_at, seconds))
+
+    async def _execute(self, record: CallRecord, name: str | None, feed: Feed[AgentEvent]) -> None:
+        call = record.value()
+        started_at, clock = time.time(), time.monotonic()
+        if name is None:
+            result: ToolResult | None = unknown(call.name)
+        else:
+            result = await self._result(record, ToolCall(call.id, name, call.arguments), feed)
+        if result is None:
+            return
+        seconds = time.monotonic() - clock
+        try:
+            self.transcript.end(record, result, seconds=seconds)
+        except NotJsonError as error:
+            result = failed("output_invalid", f"{call.name} returned what is no JSON data: {error}")
+            self.transcript.end(record, result, seconds=seconds)
+        feed.tell(ToolEnded(self.turn, call, result, started_at, seconds))
 
     async def _result(self, record: CallRecord, call: ToolCall, feed: Feed[AgentEvent]) -> ToolResult | None:
         """Execute a call; None when it waits for an answer now."""

@@ -14,8 +14,9 @@ from grundlag_bus.agent.events import AgentEvent, PendingInterrupt, Rejection, R
 from grundlag_bus.agent.steps import RunSteps, RunStopped
 from grundlag_bus.agent.strategy import call_until_answered
 from grundlag_bus.agent.stream import RunEvents
+from grundlag_bus.agent.tools import is_runtime
 from grundlag_bus.agent.transcript import Transcript
-from grundlag_bus.errors import ModelError, RunStateError, TranscriptError
+from grundlag_bus.errors import ConfigurationError, ModelError, RunStateError, TranscriptError
 from grundlag_bus.schema.refusal import short
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ class AgentRun:
         instructions: str | None = None,
         transcript: Transcript | None = None,
     ) -> None:
+        if not is_runtime(tools):
+            raise ConfigurationError(
+                f"A {type(tools).__name__} cannot be the tools of a run: give it AgentTools(tools), or an object that "
+                "can list and execute."
+            )
         self._model = model
         self._tools = tools
         self._strategy = strategy or call_until_answered

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grundlag_bus.agent.results import MAX_BYTES, ToolResult, failed, unknown
 from grundlag_bus.agent.run import MAX_TURNS, AgentRun
-from grundlag_bus.agent.tools import ensure_name, outcome, read_arguments
+from grundlag_bus.agent.tools import ensure_name, is_runtime, outcome, read_arguments
 from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.schema.json_schema import JsonValidator
 
@@ -47,7 +47,7 @@ def create_agent_session(  # noqa: PLR0913  what a session is made of
 
 
 def _runtime(tools: Any, tool_list: Sequence[ToolDescription] | None) -> ToolRuntime:
-    if all(callable(getattr(tools, method, None)) for method in ("list", "execute")):
+    if is_runtime(tools):
         if tool_list is not None:
             raise ConfigurationError("The tools describe themselves: leave tool_list= out.")
         runtime: ToolRuntime = tools

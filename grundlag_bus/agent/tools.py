@@ -42,6 +42,11 @@ class ToolRuntime(Protocol):
         """
 
 
+def is_runtime(tools: object) -> bool:
+    """Tell what has both methods of a runtime from everything else, as a function or a map of tools."""
+    return all(callable(getattr(tools, method, None)) for method in ("list", "execute"))
+
+
 class AgentTools:
     """Tools as an agent is given them: of a bus, of a registry, or made by `define_tool`.
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from grundlag_bus import AnswerInvalidError, ToolContext, ToolInterrupt, TranscriptError, define_tool
+from grundlag_bus import (
+    AnswerInvalidError,
+    ConfigurationError,
+    ToolContext,
+    ToolInterrupt,
+    TranscriptError,
+    define_tool,
+)
 from grundlag_bus.agent import (
     AgentEvent,
     AgentRun,
@@ -109,6 +116,28 @@ async def test_a_reply_with_very_many_calls_runs_so_many_at_once_and_no_more() -
     assert_whole(run.transcript)
 
 
+@pytest.mark.parametrize("from_outside", [False, True])
+async def test_calls_that_waited_for_their_turn_when_a_run_was_cancelled_did_not_start(from_outside: bool) -> None:
+    started: list[Any] = []
+
+    async def wait(value: Any, _: ToolContext) -> Any:
+        started.append(value["value"])
+        await asyncio.sleep(60)
+
+    run = AgentRun(ScriptedModel([doing(*range(MOST_AT_ONCE + 4))]), local(wait, parallel_safe=True))
+    going_on = asyncio.create_task(told(run.send("Go")))
+    await eventually(lambda: len(started) == MOST_AT_ONCE)
+    if from_outside:
+        going_on.cancel()
+    else:
+        run.cancel()
+    await asyncio.wait({going_on})
+    ends = [call.result.summary for call in run.transcript.calls if call.result is not None]
+    assert [summary for summary in ends if "before the call started" in summary] == ends[MOST_AT_ONCE:]
+    assert len(ends) == MOST_AT_ONCE + 4
+    assert len(started) == MOST_AT_ONCE
+
+
 # --- runtimes of others -----------------------------------------------------------------------------------------------
 
 
@@ -133,6 +162,12 @@ async def test_a_runtime_with_a_defect_does_not_end_the_run(gives: Any, code: st
     assert call.result is not None
     assert call.result.value().code == code
     assert "hunter2" not in call.result.value().text
+
+
+def test_a_map_of_tools_is_refused_with_what_to_do() -> None:
+    tools: Any = {}
+    with pytest.raises(ConfigurationError, match=r"A dict cannot be the tools of a run: give it AgentTools\(tools\)"):
+        AgentRun(ScriptedModel([]), tools)
 
 
 # --- models -----------------------------------------------------------------------------------------------------------
