@@ -29,6 +29,12 @@ _PLACES = {
         "ToolInterrupt ToolOutputValidationError TopologyMismatchError TranscriptError TransportClosedError "
         "UnauthenticatedError"
     ),
+    "gateway.access": "Authenticator",
+    "gateway.allowing": "AllowLists",
+    "gateway.host": "create_app",
+    "gateway.limits": "GatewayLimits",
+    "gateway.signed": "JwtTokens",
+    "gateway.tokens": "StaticTokens",
     "providers.action": "Action define_action",
     "providers.as_tool": "to_tool",
     "providers.context": "ActionContext ActionResumption",

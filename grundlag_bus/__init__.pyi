@@ -82,6 +82,12 @@ from grundlag_bus.errors import TopologyMismatchError as TopologyMismatchError
 from grundlag_bus.errors import TranscriptError as TranscriptError
 from grundlag_bus.errors import TransportClosedError as TransportClosedError
 from grundlag_bus.errors import UnauthenticatedError as UnauthenticatedError
+from grundlag_bus.gateway.access import Authenticator as Authenticator
+from grundlag_bus.gateway.allowing import AllowLists as AllowLists
+from grundlag_bus.gateway.host import create_app as create_app
+from grundlag_bus.gateway.limits import GatewayLimits as GatewayLimits
+from grundlag_bus.gateway.signed import JwtTokens as JwtTokens
+from grundlag_bus.gateway.tokens import StaticTokens as StaticTokens
 from grundlag_bus.providers.action import Action as Action
 from grundlag_bus.providers.action import define_action as define_action
 from grundlag_bus.providers.as_tool import to_tool as to_tool

@@ -59,6 +59,10 @@ class Bus(ABC):
         self._manifest = await self._describe()
         return self._manifest
 
+    async def shows(self, user_id: str | None, provider_id: str, action_id: str) -> bool:  # noqa: ARG002  see RegistryBus
+        """Whether a host shows an action to a user; hiding it protects nothing, whoever runs the call does."""
+        return True
+
     async def to_tools(self, manifest: Manifest | None = None) -> dict[str, Tool]:
         """Make a tool of every action, by function name: of the manifest given, or of what the bus announces."""
         return to_tools(manifest or await self.manifest(), self.caller, clock=self._now)
@@ -195,6 +199,10 @@ class RegistryBus(Bus):
 
     async def _describe(self) -> Manifest:
         return self._registry.manifest()
+
+    async def shows(self, user_id: str | None, provider_id: str, action_id: str) -> bool:
+        """Ask the registry's `authorize`, without an input."""
+        return await self._registry.authorized(user_id, provider_id, action_id, None)
 
 
 class TransportBus(Bus):

@@ -16,7 +16,8 @@ Headers of a request:
 
     Authorization: Bearer TOKEN     who calls; the token gives the user id.
     X-User-Id: ID                   on whose behalf. Where the host asks for tokens: the token's user and nobody else
-                                    (403); where it asks for none, on loopback: a claim, as on the bus. Optional.
+                                    (403); where it asks for none, on loopback: a claim, as on the bus. Optional;
+                                    percent-encoded UTF-8.
     Idempotency-Key: KEY            1 to 128 letters, digits, `_`, `.`, `:` and `-`: the same key of the same user is
                                     the same call; 409 `call_id_reused` where it asks for something else. The id of the
                                     call is made of both, so that nobody reaches another's call. That of a resumption is

@@ -74,10 +74,11 @@ def dump(adapter: TypeAdapter[Any], value: Any) -> Any:
         raise refusal.as_error() from None
 
 
-def parse(text: str | bytes) -> Any:
+def parse(text: str | bytes, *, around: int = 0) -> Any:
     """Read JSON from strangers as plain data. Raises NotJsonError; of equal keys in one object the last counts.
 
-    Not read by orjson, which turns an integer beyond 64 bits into a float without a word.
+    around: how many levels of it enclose the data and are not its own. Not read by orjson, which turns an integer
+    beyond 64 bits into a float without a word.
     """
     try:
         value = from_json(text.encode() if isinstance(text, str) else text)
@@ -92,7 +93,10 @@ def parse(text: str | bytes) -> Any:
         else:
             code = "not_json"
         raise NotJsonError(Issue((), code, f"the text is no JSON that can be read: {told}")) from None
-    return plain(value)
+    try:
+        return _copy(value, MAX_DEPTH + around)
+    except Refusal as refusal:
+        raise refusal.as_error() from None
 
 
 def encoded_size(value: Any) -> int:

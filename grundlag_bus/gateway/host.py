@@ -1,0 +1,190 @@
+"""The ASGI application: what belongs to one host, and which path leads where."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import Route
+
+from grundlag_bus.errors import CallError, ConfigurationError
+from grundlag_bus.gateway.access import Access
+from grundlag_bus.gateway.action_route import call_action, cancel_action
+from grundlag_bus.gateway.allowing import AllowLists
+from grundlag_bus.gateway.asking import Asking
+from grundlag_bus.gateway.catalogue import Catalogue
+from grundlag_bus.gateway.event_route import listen
+from grundlag_bus.gateway.health_route import show_live, show_ready
+from grundlag_bus.gateway.limits import GatewayLimits, Shares
+from grundlag_bus.gateway.refusing import Refused, refusal
+from grundlag_bus.gateway.running import RunningCalls
+from grundlag_bus.gateway.schema_route import show_manifest, show_openapi, show_page
+from grundlag_bus.logs import get_logger
+from grundlag_bus.schema.envelope import Failed, new_call_id
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from grundlag_bus.adapters import Bus
+    from grundlag_bus.gateway.access import Authenticator
+
+    Answer = Callable[["Host", Request], Awaitable[Response]]
+
+CANCEL_SECONDS = 35.0
+"""How long calls that are cancelled at the end of a drain get: longer than a caller waits for their end."""
+
+_LOGGER = get_logger("grundlag_bus.gateway")
+
+
+class Host:
+    """An ASGI application over a bus, which it opens and closes with its lifespan. Made by `create_app`."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        auth: Authenticator | None,
+        allow: AllowLists | None,
+        cors: Sequence[str],
+        limits: GatewayLimits,
+    ) -> None:
+        self.bus = bus
+        self.limits = limits
+        self.access = Access(auth)
+        self.catalogue = Catalogue(bus, allow)
+        self.asking = Asking(self.catalogue, asks_for_tokens=self.access.asks_for_tokens)
+        self.shares = Shares(limits)
+        self.calls = RunningCalls(bus.caller, self.shares)
+        self.closing = asyncio.Event()
+        self.manifest_seconds = 1.0
+        self._app = Starlette(
+            routes=self._routes(),
+            middleware=_cors(cors),
+            exception_handlers={
+                Refused: _refuse,
+                CallError: _refuse,
+                HTTPException: _unknown,
+                ClientDisconnect: _left,
+                Exception: _broken,
+            },
+            lifespan=self._lifespan,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    @property
+    def draining(self) -> bool:
+        return self.closing.is_set()
+
+    async def user_id(self, request: Request) -> str | None:
+        """Return on whose behalf a request is made, and count it. Raises CallError, Refused."""
+        user_id = await self.access.user_id(request)
+        self.shares.spend(user_id)
+        return user_id
+
+    async def drain(self, grace: float) -> None:
+        """Take no more calls, and return when those that run have ended: after `grace` seconds they are cancelled."""
+        self.closing.set()
+        if not await self.calls.idle(grace):
+            _LOGGER.warning("calls_cancelled", calls=self.calls.in_flight, grace=grace)
+            self.calls.cancel_all()
+            await self.calls.idle(CANCEL_SECONDS)
+
+    def _routes(self) -> list[Route]:
+        action = "/api/actions/{provider_id}/{action_id}"
+        return [
+            self._route(action, "POST", call_action),
+            self._route(action, "DELETE", cancel_action),
+            self._route("/api/client/schema", "GET", show_manifest),
+            self._route("/api/events", "GET", listen),
+            self._route("/openapi.json", "GET", show_openapi),
+            self._route("/docs", "GET", show_page),
+            self._route("/live", "GET", show_live),
+            self._route("/ready", "GET", show_ready),
+        ]
+
+    def _route(self, path: str, method: str, answer: Answer) -> Route:
+        async def endpoint(request: Request) -> Response:
+            return await answer(self, request)
+
+        return Route(path, endpoint, methods=[method])
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        async with self.bus:
+            yield
+            await self.drain(0)
+
+
+def create_app(
+    bus: Bus,
+    *,
+    auth: Authenticator | None = None,
+    allow: AllowLists | Mapping[str, Sequence[str]] | None = None,
+    cors: Sequence[str] = (),
+    limits: GatewayLimits | None = None,
+) -> Host:
+    """Make the ASGI application that serves a bus over HTTP.
+
+    bus: not entered yet, its lifespan does that; auth: knows users by their tokens, as `StaticTokens` and `JwtTokens`
+    do. Without one, user ids are claims, and only requests to loopback are answered. allow: for each user, and for
+    everybody as `*`, patterns `provider.action` of what they may call. cors: origins whose pages may use it; limits:
+    of this process. Raises ConfigurationError.
+    """
+    for origin in cors:
+        if origin != "*" and (not origin.startswith(("http://", "https://")) or origin.count("/") != 2):  # noqa: PLR2004  those of //
+            raise ConfigurationError(f"{origin!r} is no origin: write scheme://host, as in 'https://app.example.com'.")
+    lists = allow if allow is None or isinstance(allow, AllowLists) else AllowLists(allow)
+    return Host(bus, auth=auth, allow=lists, cors=cors, limits=limits or GatewayLimits())
+
+
+def _cors(origins: Sequence[str]) -> list[Middleware]:
+    if not origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=[
+                *("Authorization", "Content-Type", "Accept", "If-None-Match"),
+                *("Idempotency-Key", "X-Timeout", "X-User-Id"),
+            ],
+            expose_headers=["ETag", "Retry-After", "X-Call-Id"],
+            max_age=600,
+        )
+    ]
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused | CallError)  # noqa: S101  for mypy: registered for these
+    return refusal(error)
+
+
+async def _unknown(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  the same
+    what = "no such path here" if error.status_code == 404 else error.detail.lower()  # noqa: PLR2004  not found
+    failed = Failed("not_found", f"There is {what}: see /docs." if error.status_code == 404 else f"Refused: {what}.")  # noqa: PLR2004  the same
+    return refusal(Refused(error.status_code, failed, error.headers))
+
+
+async def _left(_: Request, __: Exception) -> Response:
+    return Response(status_code=499)  # nobody reads it
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    reference = new_call_id()
+    _LOGGER.error("request_failed", reference=reference, exc_info=error)
+    details: dict[str, Any] = {"type": type(error).__name__, "reference": reference}
+    return refusal(Refused(502, Failed("internal", "The host failed; its log says how.", details)))
