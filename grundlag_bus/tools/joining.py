@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from grundlag_bus.tools.caller import Caller
 
 
+LEEWAY = 1.0
+"""Seconds after its deadline in which a call is to end by itself: to give it up would be to cancel it for good."""
+
+
 class JoiningCaller:
     """Wraps a caller: resumptions of one call id that run at once run once, and each of their callers gets the reply.
 
@@ -39,7 +43,8 @@ class JoiningCaller:
             if running is None:
                 running = self._running[call.call_id] = _Running(self._caller, call, watched=on_progress is not None)
                 running.work.add_done_callback(lambda _: self._running.pop(call.call_id))
-            if not await running.wait(call.deadline - self._clock(), on_progress, cancel):
+            leeway = LEEWAY if running.began_as is call else 0.0
+            if not await running.wait(call.deadline - self._clock() + leeway, on_progress, cancel):
                 return ended_here(call, deadline_exceeded(call, published=None))
             if running.given_up:
                 continue  # by all who waited before
@@ -52,7 +57,11 @@ class JoiningCaller:
 
 
 def _is_late(reply: Reply) -> bool:
-    return isinstance(reply.response, Failed) and reply.response.code == "deadline_exceeded"
+    """Whether the call's own deadline ended it, and no bound of its action, which holds for whoever asks."""
+    match reply.response:
+        case Failed("deadline_exceeded", details=details):
+            return not {"idle", "limit"} & (details or {}).keys()
+    return False
 
 
 class _Running:
@@ -75,6 +84,8 @@ class _Running:
     async def wait(self, seconds: float, sink: ProgressSink | None, cancel: asyncio.Event | None) -> bool:
         """Wait for the end, and return whether it came; whoever waits last and leaves ends the call."""
         self.waiting += 1
+        if cancel is not None and cancel.is_set():
+            self._cancel.set()  # before the call begins, if that is now
         asking = None if cancel is None else asyncio.get_running_loop().create_task(self._pass_on(cancel))
         if sink is not None:
             self._sinks.append(sink)

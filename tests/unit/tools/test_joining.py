@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -21,11 +22,14 @@ class Gated:
         self.running = 0
         self.most = 0
         self.gate = asyncio.Event()
+        self.asked: list[bool] = []
+        self.given_up = 0
 
     async def call(
         self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
     ) -> Reply:
         self.begun += 1
+        self.asked.append(cancel is not None and cancel.is_set())
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -35,6 +39,7 @@ class Gated:
         except TimeoutError:
             return Reply(call.call_id, Failed("deadline_exceeded", "too late"), "gated")
         except asyncio.CancelledError:
+            self.given_up += 1
             await asyncio.sleep(0.01)
             raise
         finally:
@@ -124,3 +129,46 @@ async def test_who_has_more_time_does_not_end_by_the_deadline_of_another() -> No
     await eventually(lambda: gated.begun == 2)
     gated.gate.set()
     assert (await long).response == Completed(2)
+
+
+async def test_a_call_is_left_to_end_by_itself_at_its_deadline() -> None:
+    """Given up, it would be cancelled, and the same answer could not be given again."""
+
+    class Late(Gated):
+        async def call(
+            self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+        ) -> Reply:
+            return await super().call(replace(call, deadline=call.deadline + 0.05))
+
+    late = Late()
+    (reply,) = await asyncio.gather(JoiningCaller(late).call(answer(seconds=0.05)))
+    assert reply.worker == "gated"
+    assert late.given_up == 0
+
+
+async def test_a_call_does_not_begin_unasked_when_its_signal_is_set_before() -> None:
+    gated = Gated()
+    gated.gate.set()
+    signal = asyncio.Event()
+    signal.set()
+    await JoiningCaller(gated).call(answer(), cancel=signal)
+    assert gated.asked == [True]
+
+
+@pytest.mark.parametrize("bound", ["idle", "limit"])
+async def test_what_a_bound_of_the_action_ended_has_ended_for_all(bound: str) -> None:
+    class Bounded(Gated):
+        async def call(
+            self, call: Call, *, on_progress: ProgressSink | None = None, cancel: asyncio.Event | None = None
+        ) -> Reply:
+            await super().call(call)
+            return Reply(call.call_id, Failed("deadline_exceeded", "too long", {"published": True, bound: 1}), "gated")
+
+    bounded = Bounded()
+    joining = JoiningCaller(bounded)
+    asked = [asyncio.create_task(joining.call(answer())) for _ in range(2)]
+    await eventually(lambda: bounded.begun == 1)
+    bounded.gate.set()
+    for reply in await asyncio.gather(*asked):
+        assert isinstance(reply.response, Failed)
+    assert bounded.begun == 1
