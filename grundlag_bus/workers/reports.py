@@ -1,7 +1,7 @@
 """Sends what a run tells before it ends to whoever waits for it: in order, one message at a time.
 
 What is told faster than it can be sent is joined: of the numbers the newest goes out, of the items all do. A report
-that cannot be sent is dropped, since nothing depends on it.
+that cannot be sent is dropped, since nothing depends on it, and the reply waits for reports no longer than for one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import GrundlagError
 from grundlag_bus.logs import get_logger
+from grundlag_bus.schema.codec import MAX_BYTES
 from grundlag_bus.schema.progress import TYPE, Progress, encode_progress
 from grundlag_bus.transport.base import Message
 
@@ -34,21 +35,31 @@ class Reports:
         self._sending: asyncio.Task[None] | None = None
 
     def add(self, progress: Progress) -> None:
-        """Send a report after those before it."""
-        last = self._waiting[-1] if self._waiting else None
-        if last is not None and progress.items and last.items:
-            self._waiting[-1] = Progress(items=[*last.items, *progress.items])
-        elif last is not None and progress.done is not None and last.done is not None:
-            self._waiting[-1] = progress
+        """Send a report after those before it, joined with what waits of its kind."""
+        if progress.items:
+            self._add_items(progress)
         else:
+            if progress.done is not None:
+                self._waiting = [other for other in self._waiting if other.done is None]
             self._waiting.append(progress)
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
+    def _add_items(self, progress: Progress) -> None:
+        for other in self._waiting:
+            if other.items:
+                other.items.extend(progress.items)  # one list: a copy for each would take a flood seconds
+                return
+        self._waiting.append(Progress(items=list(progress.items)))
+
     async def flush(self) -> None:
         """Wait until everything is sent, or dropped."""
-        if self._sending is not None:
-            await asyncio.wait((self._sending,))
+        sending = self._sending
+        if sending is not None:
+            try:
+                await asyncio.wait((sending,), timeout=SEND_WITHIN)
+            finally:
+                sending.cancel()
 
     async def _send_all(self) -> None:
         try:
@@ -61,7 +72,11 @@ class Reports:
 
     async def _send(self, progress: Progress) -> None:
         call_id = self._run.call.call_id
-        message = Message(encode_progress(call_id, progress), TYPE, correlation_id=call_id)
+        body = encode_progress(call_id, progress)
+        if len(body) > MAX_BYTES:  # the broker would close the channel for it, under all that others publish there
+            _LOGGER.debug("progress_not_taken", call_id=call_id, reason=f"it has {len(body)} bytes")
+            return
+        message = Message(body, TYPE, correlation_id=call_id)
         for mailbox in self._run.mailboxes:
             route = self._transport.topology.reply_route(mailbox)
             try:
