@@ -171,10 +171,11 @@ class LocalCaller:
     async def _outcome(self, action: Action, call: Call, oversight: Oversight) -> Outcome:
         now = self._clock()
         left, limit = call.deadline - now, self._limit_of(call.lane)
+        may_have_run = oversight.may_have_run or call.generation > 1
         if left <= 0:
-            return Ended(deadline_exceeded(call, published=False))
+            return Ended(deadline_exceeded(call, published=may_have_run))
         if oversight.cancelled:
-            return Ended(cancelled(call, published=False))
+            return Ended(cancelled(call, published=may_have_run))
         why = Stop.DEADLINE if left <= limit else Stop.LIMIT
         bounds = Bounds(min(left, limit), why, idle=action.idle_timeout)
         run = Started(action, call, bounds, oversight)

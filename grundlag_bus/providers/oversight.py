@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 class Oversight:
     """One for each call, over all its starts.
 
-    sink: hears of its progress; cancelled: whether it was asked to end.
+    sink: hears of its progress; cancelled: whether it was asked to end; may_have_run: whether it may have been started
+    elsewhere before.
     """
 
-    __slots__ = ("_bounds", "_waiting", "cancelled", "sink")
+    __slots__ = ("_bounds", "_waiting", "cancelled", "may_have_run", "sink")
 
     def __init__(self, sink: ProgressSink | None = None) -> None:
         self.sink = sink
-        self.cancelled = False
+        self.cancelled = self.may_have_run = False
         self._bounds: Bounds | None = None
         self._waiting: asyncio.Event | None = None
 

@@ -61,7 +61,7 @@ class Run:
         """Settle this delivery too when the call ends, and reply to whoever sent it."""
         if self._muted:
             return  # it goes back with the subscription
-        self.redelivered = self.redelivered or delivery.redelivered
+        self.redelivered = self.oversight.may_have_run = self.redelivered or delivery.redelivered
         self.lost = max(self.lost, delivery.lost)
         self._deliveries.append(delivery)
         if delivery.message.reply_to is not None:

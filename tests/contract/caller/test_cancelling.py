@@ -131,6 +131,25 @@ async def test_cancelling_ends_the_pause_before_another_start(host: Host) -> Non
     assert len(seen.notes) == 1
 
 
+async def test_a_call_that_was_started_once_says_so_when_it_is_cancelled_before_its_next_start(host: Host) -> None:
+    asked = Asked(host, "later", {"times": 1, "after": 1})
+    await eventually(lambda: len(seen.notes) == 1)
+    asked.signal.set()
+    with pytest.raises(CallCancelledError, match="and has stopped") as raised:
+        await asked.ended
+    assert raised.value.details == {"published": True}
+
+
+async def test_an_answer_whose_signal_is_set_before_does_not_run(host: Host) -> None:
+    interrupt = await host.interrupt("ask", {"id": "e1"})
+    signal = asyncio.Event()
+    signal.set()
+    with pytest.raises(CallCancelledError):
+        await host.tool("ask").resume(interrupt, {"approved": True}, ToolContext(signal=signal))
+    await asyncio.sleep(0.02)
+    assert not seen.runs["ask"]
+
+
 async def test_cancelling_touches_no_neighbour(host: Host) -> None:
     neighbour = asyncio.create_task(host.execute("hold", {"name": "neighbour"}))
     asked = Asked(host, "sleep", {"seconds": 30})
