@@ -26,7 +26,8 @@ class Cancels:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._sending = Beside()
+        # Where the loop ends under a bus that was left open, calls are cancelled when nothing can be sent any more.
+        self._sending = Beside(quiet=True)
 
     def send(self, call_id: str) -> None:
         """Begin to send; that it does not arrive is logged."""
@@ -37,12 +38,16 @@ class Cancels:
         await self._sending.end(within=CLOSE_WITHIN)
 
     async def _send(self, call_id: str) -> None:
-        now = self._transport.now()
+        transport = self._transport
+        now = transport.now()
         message = Message(Cancel(call_id, now).encode(), "cancel", correlation_id=call_id)
-        route = self._transport.topology.control_route("cancel")
+        route = transport.topology.control_route("cancel")
         try:
-            await self._transport.publish(route, message, deadline=now + SEND_WITHIN)
-        except UnroutableError:
-            return  # no worker has ever been there to hear of it
+            try:
+                await transport.publish(route, message, deadline=now + SEND_WITHIN)
+            except UnroutableError:
+                # No worker has ever been there to hear of it, and one may be when a delayed call is due.
+                await transport.read(transport.topology.cancels)  # which declares it
+                await transport.publish(route, message, deadline=now + SEND_WITHIN)
         except GrundlagError as error:
             _LOGGER.warning("cancel_not_sent", call_id=call_id, reason=str(error))

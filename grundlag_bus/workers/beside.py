@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 
 class Beside:
-    """Holds on to what runs: the event loop itself refers to its work only weakly."""
+    """Holds on to what runs: the event loop itself refers to its work only weakly.
 
-    def __init__(self) -> None:
+    quiet: nothing is said of what is left when the loop is closed.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._running: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -20,7 +24,9 @@ class Beside:
 
     def do(self, work: Coroutine[None, None, None]) -> None:
         """Begin it. What it raises is the event loop's to log."""
-        doing = asyncio.get_running_loop().create_task(work)
+        doing: Any = asyncio.get_running_loop().create_task(work)
+        if self._quiet:
+            doing._log_destroy_pending = False  # noqa: SLF001  as asyncio itself does it, for want of anything public
         self._running.add(doing)
         doing.add_done_callback(self._running.discard)
 

@@ -6,10 +6,11 @@ before it came is started. Where its queue was lost with an outage, it reads aga
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from grundlag_bus.errors import EnvelopeError, GrundlagError
+from grundlag_bus.errors import BusUnreachableError, EnvelopeError, GrundlagError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.control import decode_cancel
 from grundlag_bus.transport.base import Message
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from grundlag_bus.workers.status import WorkerStatus
     from grundlag_bus.workers.tombstones import Tombstones
 
+BETWEEN_READINGS = 1.0
+"""Seconds until what could not be read is read again."""
 TELL_WITHIN = 5.0
 """Seconds that an answer is tried for."""
 _PREFETCH = 1000
@@ -102,7 +105,17 @@ class Control:
             await self._transport.publish(route, message, deadline=self._transport.now() + TELL_WITHIN)
 
     async def _read_again(self) -> None:
-        try:
-            await self._read()
-        except GrundlagError as error:
-            _LOGGER.warning("cancels_not_read", reason=str(error), worker=self._name)
+        told = False
+        while True:
+            try:
+                await self._read()
+            except BusUnreachableError as error:  # it may be gone again, and come back before the queue is lost anew
+                if not told:
+                    _LOGGER.warning("cancels_not_read", reason=str(error), worker=self._name)
+                told = True
+                await asyncio.sleep(BETWEEN_READINGS)
+            except GrundlagError as error:
+                _LOGGER.warning("cancels_not_read", reason=str(error), worker=self._name)
+                return
+            else:
+                return

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 
 EMPTY_ENTRY = b"{}"
 _PREFETCH = 256
+_ACKED_TOGETHER = 64
 _PATIENCE = (0.5, 1.0, 2.0, 4.0)
 """Seconds to wait for the last chunk, one try after the other."""
 _READ_TIMEOUT = 30.0
+"""Seconds in which a stream is to be read, or so many more entries of it as are asked for below."""
+_ENTRIES_IN_TIME = 1000
 
 
 async def read_stream(connection: Connection, stream: Stream) -> list[bytes]:
@@ -41,11 +44,11 @@ async def read_stream(connection: Connection, stream: Stream) -> list[bytes]:
     Brokers before 4.0 close the whole connection of who consumes or publishes to a stream that is just being declared.
     """
     try:
-        async with asyncio.timeout(_READ_TIMEOUT):
+        async with asyncio.timeout(_READ_TIMEOUT) as bound:
             wrote = await _ensure(connection, stream)
             await bind_stream(connection, stream)  # whoever declared it may not have come to that
             last = await _last_chunk(connection, stream, wrote=wrote)
-            return await _read_to(connection, stream, last)
+            return await _read_to(connection, stream, last, bound)
     except TimeoutError as error:
         raise BusUnreachableError(f"The stream {stream.name} was not read to its end in time.") from error
     except (AMQPError, ConnectionError) as error:
@@ -87,7 +90,9 @@ async def _last_chunk(connection: Connection, stream: Stream, *, wrote: bool) ->
     raise TimeoutError
 
 
-async def _read_to(connection: Connection, stream: Stream, last: int) -> list[bytes]:
+async def _read_to(connection: Connection, stream: Stream, last: int, bound: asyncio.Timeout) -> list[bytes]:
+    """Read what there is. A long stream gets more time, as long as it is the one that there was at the beginning."""
+    clock = asyncio.get_running_loop().time
     bodies: list[bytes] = []
     async with _consumer(connection, stream, "first") as entries:
         offset = -1
@@ -95,11 +100,13 @@ async def _read_to(connection: Connection, stream: Stream, last: int) -> list[by
             entry = await entries.next()
             bodies.append(entry.body)
             offset = _offset(entry)
+            if offset < last and len(bodies) % _ENTRIES_IN_TIME == 0:
+                bound.reschedule(clock() + _READ_TIMEOUT)
     return bodies
 
 
 class _Entries:
-    """What a consumer of a stream receives, in order, each acknowledged when it is taken."""
+    """What a consumer of a stream receives, in order. What is taken is acknowledged: in groups, where more is here."""
 
     def __init__(self, connection: Connection, channel: AbstractChannel, name: str) -> None:
         self._connection = connection
@@ -111,8 +118,13 @@ class _Entries:
         self._received.put_nowait(message)
 
     async def next(self) -> DeliveredMessage:
-        message = await self._connection.until_lost(self._received.get())
-        await self._channel.basic_ack(message.delivery_tag or 0, wait=False)
+        if self._received.empty():
+            message = await self._connection.until_lost(self._received.get())
+        else:
+            message = self._received.get_nowait()
+        tag = message.delivery_tag or 0
+        if self._received.empty() or tag % _ACKED_TOGETHER == 0:
+            await self._channel.basic_ack(tag, multiple=True, wait=False)
         return message
 
     async def more(self) -> bool:

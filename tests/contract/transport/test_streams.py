@@ -107,3 +107,10 @@ async def test_the_stream_takes_what_is_published_while_nobody_listens(transport
 async def test_an_exchange_without_a_stream_or_a_queue_is_unroutable(transport: Transport) -> None:
     with pytest.raises(UnroutableError):
         await cancel(transport, b"[1]")
+
+
+async def test_a_long_stream_is_read_to_its_end(transport: Transport, peer: Transport) -> None:
+    await transport.read(transport.topology.manifests)
+    entries = [b"[%d]" % number for number in range(3000)]
+    await asyncio.gather(*(announce(transport, entry) for entry in entries))
+    assert await peer.read(peer.topology.manifests) == [b"{}", *entries]
