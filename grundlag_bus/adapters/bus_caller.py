@@ -270,6 +270,7 @@ class BusCaller:
                 repeat = asyncio.get_running_loop().create_task(self._publish(waiting, until=waiting.call.deadline))
                 self._repeats.add(repeat)
                 repeat.add_done_callback(self._repeats.discard)
+                waiting.reply.add_done_callback(repeat.cancel)
             else:
                 told = "the mailbox for its reply was lost on the broker"
                 self._end(waiting, outcome_unknown(waiting.call, told, published=waiting.published))

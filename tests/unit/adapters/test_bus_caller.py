@@ -311,6 +311,22 @@ async def test_calls_whose_mailbox_is_gone_are_sent_again_or_given_up(
     assert (await waiting[0]).response == Completed(1)
 
 
+async def test_who_gives_up_a_call_does_not_have_it_sent_again_later(
+    caller: BusCaller, transport: ToldTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller._cancels, "send", lambda _: None)
+    waiting = begin(caller, make_call(idempotent=True))
+    await eventually(lambda: len(transport.published) == 1)
+    await asyncio.sleep(0)
+    transport.ends = [Stuck()]
+    transport.renewed()
+    await eventually(lambda: len(transport.published) == 2)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await eventually(lambda: not caller._repeats)
+
+
 # --- the same call twice ----------------------------------------------------------------------------------------------
 
 
