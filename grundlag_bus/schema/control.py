@@ -29,6 +29,6 @@ def decode_cancel(body: bytes) -> Cancel:
     """Read what asks for a cancellation. Raises EnvelopeError with the reason."""
     data = fields.load(body)
     try:
-        return Cancel(fields.text(data, "callId"), fields.instant(data, "at"))
+        return Cancel(fields.call_id(data), fields.instant(data, "at"))
     except KeyError as error:
         raise EnvelopeError(f"the cancel envelope lacks {error.args[0]!r}") from error

@@ -208,7 +208,7 @@ def decode_call(body: bytes) -> Call:
     data = fields.load(body)
     try:
         return Call(
-            call_id=fields.text(data, "callId"),
+            call_id=fields.call_id(data),
             provider_id=fields.text(data, "providerId"),
             action_id=fields.text(data, "actionId"),
             request=request_from_json(data["request"]),

@@ -15,6 +15,7 @@ from grundlag_bus.schema.refusal import short
 
 VERSION = 1
 
+_LONGEST_ID = 255
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
@@ -61,6 +62,14 @@ def text(data: dict[str, Any], name: str) -> str:
     value = data[name]
     if type(value) is not str:
         raise EnvelopeError(f"{name!r} is no text but of type {type(value).__name__}")
+    return value
+
+
+def call_id(data: dict[str, Any]) -> str:
+    """Read the id of a call, which AMQP can carry as a property too."""
+    value = text(data, "callId")
+    if len(value.encode()) > _LONGEST_ID:
+        raise EnvelopeError(f"'callId' has more than {_LONGEST_ID} bytes")
     return value
 
 

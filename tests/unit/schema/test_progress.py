@@ -46,6 +46,14 @@ def test_a_cancellation_crosses() -> None:
     assert decode_cancel(Cancel("c", 12.5).encode()) == Cancel("c", 12.5)
 
 
+def test_a_cancellation_of_what_can_be_no_call_is_refused() -> None:
+    """Workers remember what is cancelled for a day, whoever asked for it."""
+    longest = "é" * 127 + "e"
+    assert decode_cancel(Cancel(longest, 12.5).encode()).call_id == longest
+    with pytest.raises(EnvelopeError, match="'callId' has more than 255 bytes"):
+        decode_cancel(Cancel(longest + "e", 12.5).encode())
+
+
 @given(ANY_JSON)
 def test_whatever_is_told_as_progress_is_read_or_refused(told: object) -> None:
     with suppress(EnvelopeError):
