@@ -55,8 +55,13 @@ class Outbox:
         self._told.ended(run, reply.response)
         body = encode_reply(reply)
         await self.reply(run, body)
-        await self._local.ended(run.call.call_id)
-        await self.reply(run, body)  # to who asked meanwhile
+        try:
+            await self._local.ended(run.call.call_id)
+            await self.reply(run, body)  # to who asked meanwhile
+        except asyncio.CancelledError:
+            if not run.has_mailbox:
+                run.ack()
+            raise
         self.finished.add(run.call, body, size=run.size)
         run.ack()
 
@@ -116,7 +121,12 @@ class Outbox:
         body = encode_call(call)
         while True:
             message = Message(body, "call", correlation_id=call.call_id, reply_to=run.next_mailbox())
-            fate = await publish_confirmed(self._transport, route, message, until=call.deadline)
+            try:
+                fate = await publish_confirmed(self._transport, route, message, until=call.deadline)
+            except asyncio.CancelledError:
+                if message.reply_to is not None:
+                    run.wait_at(message.reply_to)
+                raise
             if fate in (Fate.CLOSED, Fate.GIVEN_UP):
                 run.nack()
                 return

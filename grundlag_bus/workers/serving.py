@@ -100,7 +100,6 @@ class Serving:
 
         Cancelled, this does the same without the grace time.
         """
-        self._beside.cancel()
         self._alone.close()
         try:
             await self.intake.stop()
@@ -112,6 +111,7 @@ class Serving:
                 await self._all_ended(within=STOP_WITHIN)
                 await asyncio.gather(*(self._stopped(run) for run in self.started))
             finally:
+                self._beside.cancel()
                 await self.intake.close()
 
     async def abort(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Self
 
@@ -495,3 +496,86 @@ async def test_aborting_settles_nothing_and_the_worker_may_serve_again(
         serving.running.serving = asyncio.create_task(worker.run())
         assert await call is False
         assert serving.caller.late_replies == 0
+
+
+async def test_a_call_that_was_replied_to_is_not_given_back_while_its_thread_still_works(
+    transport: MemoryTransport, told: Told
+) -> None:
+    provider = Provider("notes", name="Notes")
+
+    @provider.action("hold", name="Hold", idle_timeout=0.02)
+    def hold(_: Nothing) -> None:
+        told.notes.append("held")
+        told.gate.wait(10)
+
+    registry = ProviderRegistry([provider])
+    async with Serving(transport, Worker(transport, registry, grace=0)) as serving:
+        assert getattr(await serving.call("hold"), "details", None) == {"published": True, "idle": 0.02}
+        await serving.running.stop()
+        waits = transport._bus.find(transport.topology.call_queue("notes", "main").name)
+        assert waits is not None
+        assert not len(waits)
+        told.gate.set()
+
+
+async def test_who_waits_for_a_call_that_may_not_start_twice_is_told_when_its_worker_stops_before_it_is_sent_on(
+    told: Told,
+) -> None:
+    class Silent(MemoryTransport):
+        """Takes no generation of a call."""
+
+        async def publish(
+            self, route: Route, message: Message, *, deadline: float, written: Callable[[], None] | None = None
+        ) -> None:
+            if message.type == "call":
+                told.notes.append("published")
+                await asyncio.sleep(60)
+            await super().publish(route, message, deadline=deadline, written=written)
+
+    provider = Provider("notes", name="Notes")
+
+    @provider.action("later", name="Later", rerun=False)
+    async def later(_: Nothing) -> None:
+        raise Defer(after=1)
+
+    bus = MemoryBus()
+    silent, well = Silent(bus=bus), MemoryTransport(bus=bus)
+    doomed = await RunningWorker(Worker(silent, ProviderRegistry([provider]), grace=0), silent).started()
+    caller = BusCaller(well)
+    await caller.open()
+    call = Call(new_call_id(), "notes", "later", Request({}), time.time() + 60)
+    waiting = asyncio.create_task(caller.call(call))
+    await eventually(lambda: told.notes == ["published"])
+    await doomed.stop()
+    async with asyncio.timeout(5):
+        assert getattr((await waiting).response, "code", None) == "outcome_unknown"
+    await caller.close()
+
+
+async def test_a_call_that_is_cancelled_while_its_worker_drains_leaves_nothing_running(
+    transport: MemoryTransport, told: Told
+) -> None:
+    provider = Provider("notes", name="Notes")
+
+    @provider.action("deaf", name="Swallow the cancellation")
+    async def deaf(_: Nothing) -> None:
+        told.running += 1
+        while not told.gate.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.002)
+
+    registry = ProviderRegistry([provider])
+    async with Serving(transport, Worker(transport, registry, grace=60)) as serving:
+        call = Call(new_call_id(), "notes", "deaf", Request({}), time.time() + 60)
+        signal = asyncio.Event()
+        waiting = asyncio.create_task(serving.caller.call(call, cancel=signal))
+        await eventually(lambda: told.running == 1)
+        serving.running.serving.cancel()
+        await asyncio.sleep(0)
+        signal.set()
+        (run,) = serving.worker._serving.started
+        await eventually(lambda: run.oversight.cancelled)
+        told.gate.set()
+        assert getattr((await waiting).response, "code", None) == "cancelled"
+        await asyncio.wait({serving.running.serving})
+        assert not len(serving.worker._serving._beside)
