@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -32,6 +33,7 @@ MOST_CONNECTIONS = 32
 """Those beyond are closed unanswered."""
 
 _IDLE_SECONDS = 5.0  # until a connection that says nothing is closed
+_MOST_SECONDS = 10.0  # until one is closed whatever it says: a byte now and then holds up no probe
 _POLL_SECONDS = 0.2  # until `close` is noticed
 _LOGGER = get_logger("grundlag_bus.telemetry")
 
@@ -111,7 +113,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, family: int, address: Any, pages: dict[str, Callable[[], _Page]]) -> None:
         self.address_family = family
         self.pages = pages
-        self._connections: set[Any] = set()
+        self._connections: dict[Any, float] = {}
         self._changing = threading.Lock()
         super().__init__(address, _Request)
 
@@ -124,20 +126,26 @@ class _Server(ThreadingHTTPServer):
         with self._changing:
             if len(self._connections) >= MOST_CONNECTIONS:
                 return False
-            self._connections.add(request)
+            self._connections[request] = time.monotonic()
             return True
 
     def shutdown_request(self, request: Any) -> None:
         with self._changing:
-            self._connections.discard(request)
+            self._connections.pop(request, None)
         super().shutdown_request(request)
 
-    def cut(self) -> None:
-        """End the connections there are, so that nobody who is slow is waited for."""
+    def service_actions(self) -> None:
+        """End those that took too long: called at each poll."""
+        self.cut(older=_MOST_SECONDS)
+
+    def cut(self, *, older: float = 0.0) -> None:
+        """End the connections that there are for so many seconds, so that nobody who is slow is waited for."""
+        until = time.monotonic() - older
         with self._changing:
-            for connection in self._connections:
-                with suppress(OSError):  # its other end has gone
-                    connection.shutdown(socket.SHUT_RDWR)
+            for connection, since in self._connections.items():
+                if since <= until:
+                    with suppress(OSError):  # its other end has gone
+                        connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002  the base class's
         _LOGGER.debug("probe_gone", address=client_address)

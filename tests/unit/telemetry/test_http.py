@@ -11,6 +11,7 @@ from http.client import HTTPConnection, HTTPResponse
 import pytest
 
 from grundlag_bus.errors import ConfigurationError
+from grundlag_bus.telemetry import http
 from grundlag_bus.telemetry.http import MOST_CONNECTIONS, HealthServer, Report
 
 _WELL = Report(ok=True)
@@ -122,6 +123,24 @@ def test_one_who_says_nothing_keeps_nobody_waiting_and_does_not_hold_up_the_end(
         assert time.monotonic() - began < 4  # less than a silent connection may last
         server.close()
     assert set(threading.enumerate()) == before
+
+
+def test_one_who_says_a_little_now_and_then_is_closed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_MOST_SECONDS", 0.5)
+    with _serving() as server, socket.create_connection(("127.0.0.1", server.port), timeout=0.05) as slow:
+        slow.sendall(b"GET /live?")
+        end = time.monotonic() + 10  # far more would be needed for a line that is too long
+        while time.monotonic() < end:
+            try:
+                slow.sendall(b"x")
+                if slow.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        assert time.monotonic() < end
+        assert _ask(server, "/live")[0].status == 200
 
 
 def test_connections_beyond_the_bound_are_closed_and_there_is_room_again_when_others_end() -> None:
