@@ -21,6 +21,7 @@ from tests.support.broker import Broker
 from tests.support.command_line import CommandLine, Ended
 from tests.support.eventually import eventually
 from tests.support.namespaces import delete_namespaces, fresh_namespace
+from tests.support.strangers import NO_TEXT, NO_TIME, NO_TIME_IN_TABLE, TEXT_AS_DEATH, publish_as_stranger
 from tests.support.transports import Inbox, administration_of, in_time
 
 NOW = time.time()
@@ -47,11 +48,11 @@ class Dead:
     async def write(self, body: bytes) -> None:
         await self.transport.publish(self.transport.topology.dead_route, Message(body, "dead"), deadline=in_time())
 
-    async def refuse(self, body: bytes) -> None:
+    async def refuse(self, body: bytes, properties: tuple[int, bytes] = (0, b"")) -> None:
         """Have a worker of calendar.main refuse a message, so that the broker dead-letters it."""
         inbox, topology = Inbox(), self.transport.topology
         subscription = await self.transport.subscribe(topology.call_queue("calendar", "main"), inbox, prefetch=1)
-        await self.transport.publish(topology.call_route("calendar", "main"), Message(body, "call"), deadline=in_time())
+        await publish_as_stranger(self.transport, topology.call_route("calendar", "main"), body, properties)
         await inbox.holds(1)
         inbox.deliveries[0].reject()
         await subscription.close()
@@ -107,6 +108,35 @@ async def test_looking_leaves_all_as_it_was(dead: Dead) -> None:
     assert (await dead.run("show", "b2")).code == 0
     assert await dead.ids("--limit", "2") == ["a1", "b2"]
     assert await dead.ids() == ["a1", "b2", "c3"]
+
+
+@pytest.mark.parametrize("properties", [NO_TEXT, NO_TIME, NO_TIME_IN_TABLE])
+async def test_a_message_that_cannot_be_read_hides_no_other_and_can_be_dropped(
+    dead: Dead, properties: tuple[int, bytes]
+) -> None:
+    await dead.bury("a1")
+    await dead.refuse(b"rubbish", properties)
+    await publish_as_stranger(dead.transport, dead.transport.topology.dead_route, b"more", properties, b"\xff")
+    await dead.bury("b2")
+    ids = await dead.ids()
+    assert (len(ids), ids[0], ids[3]) == (4, "a1", "b2")
+    assert (await dead.run("show", ids[1])).code == 0
+    assert (await dead.run("redrive", ids[1])).code == 1
+    assert (await dead.run("drop", "--yes", *ids[1:3])).code == 0
+    assert await dead.ids() == ["a1", "b2"]
+
+
+@pytest.mark.parametrize("properties", [NO_TEXT, NO_TIME_IN_TABLE, TEXT_AS_DEATH])
+async def test_a_made_up_letter_is_not_redriven_past_its_queue_whatever_its_properties(
+    dead: Dead, properties: tuple[int, bytes]
+) -> None:
+    call = Call("made-up", "notes", "delete", Request(None), NOW + 60, sent_at=NOW)
+    made_up = DeadLetter(Failed("attempts_exhausted", "It failed."), "host-1", time.time(), call)
+    await dead.refuse(made_up.encode(), properties)
+    (id,) = await dead.ids()  # noqa: A001  the word
+    ended = await dead.run("redrive", id)
+    assert ended.code == 1
+    assert "envelope_refused" in ended.out
 
 
 async def test_filters_choose(dead: Dead) -> None:

@@ -40,6 +40,7 @@ from tests.support.certificates import make_certificates
 from tests.support.eventually import eventually
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.sockets import Socket
+from tests.support.strangers import NO_TEXT, NO_TIME, NO_TIME_IN_TABLE, publish_as_stranger
 from tests.support.transports import Inbox, in_time, send
 
 PROVIDER = "calendar"
@@ -544,6 +545,20 @@ async def test_closing_under_an_alarm_is_bounded(own_broker: Broker, namespace: 
 
 
 # --- consumers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("properties", [NO_TEXT, NO_TIME, NO_TIME_IN_TABLE])
+async def test_a_stream_is_read_past_what_cannot_be_read(
+    amqp_url: str, namespace: str, properties: tuple[int, bytes]
+) -> None:
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        stream = transport.topology.manifests
+        await transport.read(stream)  # which declares it
+        for body in (b"rubbish", b"at the end"):
+            await transport.publish(stream.route, Message(b"{}", "manifest"), deadline=in_time())
+            await publish_as_stranger(transport, stream.route, body, properties)
+        bodies = await transport.read(stream)
+        assert bodies[-4:] == [b"{}", b"rubbish", b"{}", b"at the end"]
 
 
 async def test_a_queue_that_was_deleted_is_made_anew_and_says_so(amqp_url: str, namespace: str) -> None:

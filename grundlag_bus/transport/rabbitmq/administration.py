@@ -17,6 +17,7 @@ from grundlag_bus.transport.rabbitmq import frames
 from grundlag_bus.transport.rabbitmq.address import Address
 from grundlag_bus.transport.rabbitmq.connection import Connection, patiently
 from grundlag_bus.transport.rabbitmq.declare import counted, refused
+from grundlag_bus.transport.rabbitmq.foreign import UNREADABLE
 from grundlag_bus.transport.rabbitmq.stream import read_stream
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.parts import Queue, Stream
 
 _HEARTBEAT = 10
+_UNTOLD = Death("unreadable", "a queue that cannot be told, since its headers cannot be read", 0.0)
+"""Of a message that may have such a note: taken for one without, it could lead past the queue that it came through."""
 
 
 class RabbitAdministration:
@@ -137,6 +140,8 @@ def _taken(got: DeliveredMessage, hold: _Hold) -> Taken:
 
 def _death(headers: dict[str, Any]) -> Death | None:
     """Read the newest note of a dead letter: strangers may write any headers."""
+    if UNREADABLE in headers:
+        return _UNTOLD
     deaths = headers.get("x-death")
     told = [death for death in deaths if isinstance(death, dict)] if isinstance(deaths, list) else []
     if not told:

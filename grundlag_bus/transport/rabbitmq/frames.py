@@ -30,6 +30,7 @@ BASIC_CANCEL = 60 << 16 | 30
 BASIC_PUBLISH = 60 << 16 | 40
 BASIC_RETURN = 60 << 16 | 50
 BASIC_DELIVER = 60 << 16 | 60
+BASIC_GET_OK = 60 << 16 | 71
 BASIC_ACK = 60 << 16 | 80
 BASIC_REJECT = 60 << 16 | 90
 BASIC_NACK = 60 << 16 | 120
@@ -46,7 +47,6 @@ _VALUES = {
 """Values of a table that have a fixed size, by their type."""
 _SIZED_VALUES = frozenset((b"S", b"x", b"A", b"F"))
 """Values of a table that begin with their size."""
-_DELIVERY_COUNT = b"\x10x-delivery-count"
 _BASIC_CLASS = 60
 _DURABLE = b"\x02"
 _SHORT_LIMIT = 255
@@ -194,6 +194,12 @@ def read_properties(data: bytes, at: int) -> Properties:  # noqa: C901  one bran
 
 def read_delivery_count(data: bytes, at: int) -> int:
     """Read from a content header's payload how often the message was lost; 0 where no header of it says so."""
+    return read_number(data, at, "x-delivery-count")
+
+
+def read_number(data: bytes, at: int, name: str) -> int:
+    """Read the header of this name, which is a number, from a content header's payload; 0 where there is none."""
+    key = _remembered(name)
     flags = _CONTENT.unpack_from(data, at)[3]
     at += _CONTENT.size
     if not flags & _HEADERS:
@@ -205,7 +211,7 @@ def read_delivery_count(data: bytes, at: int) -> int:
     end = at + 4 + U32.unpack_from(data, at)[0]
     at += 4
     while at < end:
-        wanted = data.startswith(_DELIVERY_COUNT, at)
+        wanted = data.startswith(key, at)
         at += 1 + data[at]
         kind = data[at : at + 1]
         at += 1

@@ -19,6 +19,7 @@ from pamqp.commands import Basic
 
 from grundlag_bus.errors import BusUnreachableError
 from grundlag_bus.transport.rabbitmq.declare import bind_stream, declare_stream, exists
+from grundlag_bus.transport.rabbitmq.foreign import STREAM_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -140,7 +141,7 @@ async def _consumer(connection: Connection, stream: Stream, offset: str) -> Asyn
     try:
         entries = _Entries(connection, channel, stream.name)
         await connection.ask(channel.basic_qos(prefetch_count=_PREFETCH))
-        arguments: dict[str, Any] = {"x-stream-offset": offset}
+        arguments: dict[str, Any] = {STREAM_OFFSET: offset}
         await connection.ask(channel.basic_consume(stream.name, entries.receive, arguments=arguments))
         yield entries
     finally:
@@ -149,4 +150,4 @@ async def _consumer(connection: Connection, stream: Stream, offset: str) -> Asyn
 
 def _offset(entry: DeliveredMessage) -> int:
     headers: dict[str, Any] = entry.header.properties.headers or {}
-    return int(headers["x-stream-offset"])
+    return int(headers[STREAM_OFFSET])

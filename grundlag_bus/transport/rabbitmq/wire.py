@@ -17,6 +17,7 @@ from aiormq.connection import TransportFactory
 
 from grundlag_bus.transport.base import Message
 from grundlag_bus.transport.rabbitmq import frames
+from grundlag_bus.transport.rabbitmq.foreign import readable
 
 if TYPE_CHECKING:
     import ssl
@@ -183,7 +184,7 @@ class Wire(asyncio.StreamReaderProtocol):
             else:
                 if kind == frames.METHOD and not channel:
                     self._overhear(data, at + 7)
-                self._pass_on(data[at:end])
+                self._pass_on(readable(data[at:end]))
             at = end
         self._rest = data[at:] if at < size else b""
 

@@ -156,6 +156,7 @@ def test_the_constants_are_those_of_the_protocol() -> None:
         frames.BASIC_PUBLISH: commands.Basic.Publish,
         frames.BASIC_RETURN: commands.Basic.Return,
         frames.BASIC_DELIVER: commands.Basic.Deliver,
+        frames.BASIC_GET_OK: commands.Basic.GetOk,
         frames.BASIC_ACK: commands.Basic.Ack,
         frames.BASIC_NACK: commands.Basic.Nack,
         frames.BASIC_REJECT: commands.Basic.Reject,
