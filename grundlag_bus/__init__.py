@@ -25,9 +25,10 @@ _PLACES = {
         "ConfigurationError DatabaseError DeadlineExceededError Defer EventInvalidError EventNotSentError "
         "ForbiddenError GrundlagError InternalError InterruptExpiredError InterruptUnknownError Issue ModelError "
         "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
-        "ProviderUnavailableError RunStateError ServiceMissingError StateInvalidError ToolInputValidationError "
-        "ToolInterrupt ToolOutputValidationError TopologyMismatchError TranscriptError TransportClosedError "
-        "UnauthenticatedError"
+        "ProviderUnavailableError RunStateError ScriptCancelledError ScriptError ScriptFailedError "
+        "ScriptInvalidError ScriptLimitError ScriptReplayError ScriptValueError ServiceMissingError "
+        "StateInvalidError ToolInputValidationError ToolInterrupt ToolOutputValidationError TopologyMismatchError "
+        "TranscriptError TransportClosedError UnauthenticatedError"
     ),
     "gateway.access": "Authenticator",
     "gateway.allowing": "AllowLists",
@@ -45,6 +46,7 @@ _PLACES = {
     "providers.registry": "ProviderRegistry",
     "providers.seal": "SealKeys",
     "providers.services": "ServiceRegistry Services",
+    "sandbox.script": "EnginePool Limits Sandbox ScriptCall ScriptResult",
     "schema.envelope": "Call Completed Failed Interrupted Reply Request Response Resumption",
     "schema.event": "EmittedEvent",
     "schema.items": "Item",
@@ -56,7 +58,8 @@ _PLACES = {
     ),
     "telemetry.prometheus": "PrometheusHook",
     "tools": (
-        "Caller ItemStore Outcome Tool ToolContext ToolItems ToolResumption define_tool gather_outcomes to_tools"
+        "Caller ItemStore Journal MemoryJournal Outcome Tool ToolContext ToolItems ToolResumption define_tool "
+        "gather_outcomes to_tools"
     ),
     "transport": "MemoryTransport Transport",
     "transport.rabbitmq": "Address RabbitTransport",

@@ -73,6 +73,13 @@ from grundlag_bus.errors import OverloadedError as OverloadedError
 from grundlag_bus.errors import PayloadTooLargeError as PayloadTooLargeError
 from grundlag_bus.errors import ProviderUnavailableError as ProviderUnavailableError
 from grundlag_bus.errors import RunStateError as RunStateError
+from grundlag_bus.errors import ScriptCancelledError as ScriptCancelledError
+from grundlag_bus.errors import ScriptError as ScriptError
+from grundlag_bus.errors import ScriptFailedError as ScriptFailedError
+from grundlag_bus.errors import ScriptInvalidError as ScriptInvalidError
+from grundlag_bus.errors import ScriptLimitError as ScriptLimitError
+from grundlag_bus.errors import ScriptReplayError as ScriptReplayError
+from grundlag_bus.errors import ScriptValueError as ScriptValueError
 from grundlag_bus.errors import ServiceMissingError as ServiceMissingError
 from grundlag_bus.errors import StateInvalidError as StateInvalidError
 from grundlag_bus.errors import ToolInputValidationError as ToolInputValidationError
@@ -104,6 +111,11 @@ from grundlag_bus.providers.registry import ProviderRegistry as ProviderRegistry
 from grundlag_bus.providers.seal import SealKeys as SealKeys
 from grundlag_bus.providers.services import ServiceRegistry as ServiceRegistry
 from grundlag_bus.providers.services import Services as Services
+from grundlag_bus.sandbox.script import EnginePool as EnginePool
+from grundlag_bus.sandbox.script import Limits as Limits
+from grundlag_bus.sandbox.script import Sandbox as Sandbox
+from grundlag_bus.sandbox.script import ScriptCall as ScriptCall
+from grundlag_bus.sandbox.script import ScriptResult as ScriptResult
 from grundlag_bus.schema.envelope import Call as Call
 from grundlag_bus.schema.envelope import Completed as Completed
 from grundlag_bus.schema.envelope import Failed as Failed
@@ -130,6 +142,8 @@ from grundlag_bus.telemetry import Report as Report
 from grundlag_bus.telemetry.prometheus import PrometheusHook as PrometheusHook
 from grundlag_bus.tools import Caller as Caller
 from grundlag_bus.tools import ItemStore as ItemStore
+from grundlag_bus.tools import Journal as Journal
+from grundlag_bus.tools import MemoryJournal as MemoryJournal
 from grundlag_bus.tools import Outcome as Outcome
 from grundlag_bus.tools import Tool as Tool
 from grundlag_bus.tools import ToolContext as ToolContext

@@ -441,6 +441,86 @@ class InterruptUnknownError(RunStateError):
         )
 
 
+# --- a script ---------------------------------------------------------------------------------------------------------
+
+
+class ScriptError(GrundlagError):
+    """A script gave no value. The text says to its author what is wrong, where, and how what it uses is called.
+
+    message: what is wrong; line: in the script; source: that line's text; signature: the declaration of the tools that
+    it calls; calls: the ScriptCalls that were made, each with its outcome; stdout: what was printed.
+    """
+
+    def __init__(
+        self, message: str, *, line: int | None = None, source: str | None = None, signature: str | None = None
+    ) -> None:
+        self.message = message
+        self.line = line
+        self.source = source
+        self.signature = signature
+        self.calls: tuple[Any, ...] = ()
+        self.stdout = ""
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        first, _, more = self.message.partition("\n")
+        place = "" if self.line is None else f"Line {self.line}: "
+        told = [f"{place}{first}", *([f"    {self.source.strip()}"] if self.source else []), *([more] if more else [])]
+        return "\n".join([*told, *(["", self.signature] if self.signature else [])])
+
+
+class ScriptInvalidError(ScriptError):
+    """Nothing of the script ran: it is no script, its types do not fit, or it is too long.
+
+    problems: each with its line, as (line, rule, message).
+    """
+
+    def __init__(self, message: str, *, problems: Iterable[tuple[int, str, str]] = (), **fields: Any) -> None:
+        self.problems = tuple(problems)
+        super().__init__(message, **fields)
+
+
+class ScriptFailedError(ScriptError):
+    """The script raised and caught nothing. exception: the name of what it raised; trace: its lines, innermost last."""
+
+    def __init__(self, message: str, *, exception: str, trace: Iterable[int] = (), **fields: Any) -> None:
+        self.exception = exception
+        self.trace = tuple(trace)
+        super().__init__(message, **fields)
+
+
+class ScriptLimitError(ScriptError):
+    """The script came to a limit: `time`, `memory`, `recursion`, `suspensions`, `output` or `engine`."""
+
+    def __init__(self, message: str, *, limit: str, **fields: Any) -> None:
+        self.limit = limit
+        super().__init__(message, **fields)
+
+
+class ScriptValueError(ScriptError):
+    """The value of the last expression is no plain JSON data. issue: the place in it."""
+
+    def __init__(self, issue: Issue) -> None:
+        self.issue = issue
+        place = f" at {'.'.join(map(str, issue.path))}" if issue.path else ""
+        super().__init__(f"The value of the last expression cannot be the script's result{place}: {issue.message}")
+
+
+class ScriptCancelledError(ScriptError):
+    """Somebody set the signal of the script's context: it went no further."""
+
+
+class ScriptReplayError(ScriptError):
+    """A script does not do again what its journal says: its tools or its engine are others.
+
+    call: the number of the call where they part, in the order in which calls were made.
+    """
+
+    def __init__(self, message: str, *, call: int | None = None) -> None:
+        self.call = call
+        super().__init__(message)
+
+
 # --- signals ----------------------------------------------------------------------------------------------------------
 
 
@@ -449,7 +529,7 @@ class ToolInterrupt(BaseException):
 
     An action raises it with `message`, `data` (shown to the person) and `state` (64 KiB of JSON at most, kept sealed).
     At the caller it also carries what a resumption needs: `interrupt_id`, the sealed `state`, the `input` of the call,
-    the JSON Schema of the answer, and when it expires.
+    the JSON Schema of the answer, and when it expires. pending: of a script, the interrupts of its calls.
     """
 
     def __init__(  # noqa: PLR0913  the fields of the wire's interrupted response
@@ -462,6 +542,7 @@ class ToolInterrupt(BaseException):
         input: Any = None,  # noqa: A002  the wire's word
         answer_schema: dict[str, Any] | None = None,
         expires_at: datetime | None = None,
+        pending: Iterable[ToolInterrupt] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -471,6 +552,7 @@ class ToolInterrupt(BaseException):
         self.input = input
         self.answer_schema = answer_schema
         self.expires_at = expires_at
+        self.pending = tuple(pending)
 
 
 class Defer(BaseException):

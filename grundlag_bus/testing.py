@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,14 @@ from grundlag_bus.providers.context import TURN, ActionContext, ActionResumption
 from grundlag_bus.providers.emitting import checked
 from grundlag_bus.providers.provider import Event, undeclared_event
 from grundlag_bus.providers.services import Services
+from grundlag_bus.sandbox.script.running import Running
 from grundlag_bus.schema.envelope import new_call_id
 from grundlag_bus.schema.event import EmittedEvent, derived_event_id
 from grundlag_bus.transport import MemoryTransport
 from grundlag_bus.workers import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.schema.items import Item
@@ -104,3 +105,16 @@ async def memory_bus(registry: ProviderRegistry, *, concurrency: int = 64) -> As
         started.cancel()
         running.cancel()
         await asyncio.gather(running, started, return_exceptions=True)
+
+
+@contextmanager
+def forced_replay() -> Iterator[None]:
+    """Let each script of this process be replayed from its journal before each outcome that it is given.
+
+    As long as this is entered. What it gives and calls has to be the same; what is not has hidden in the engine.
+    """
+    before, Running.replay_always = Running.replay_always, True
+    try:
+        yield
+    finally:
+        Running.replay_always = before

@@ -27,6 +27,7 @@ from grundlag_bus.cli.options import (
     log_level,
     read_at_once,
 )
+from grundlag_bus.cli.script import script
 from grundlag_bus.cli.submit import submit
 from grundlag_bus.errors import ConfigurationError
 
@@ -226,6 +227,7 @@ def call(  # noqa: PLR0913  the command's options
 
 
 app.command("submit")(submit)
+app.command("script")(script)
 
 
 @manifest.command("show")

@@ -113,6 +113,10 @@ def test_the_agent_runs_in_process(folder: Path) -> None:
     assert output("python agent.py", folder, "") == "Delete Lunch?\nNo lunch today.\n"
 
 
+def test_the_script_runs_in_process(folder: Path) -> None:
+    assert output("python script.py", folder, "") == "Delete Lunch?\n{'made': 2, 'deleted': True} 3\n"
+
+
 def test_the_example_of_a_test_passes(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_myapp.py"],

@@ -49,10 +49,17 @@ Write one Python script. It runs in a sandbox: no files, no network, no other pa
 
 The language is a part of Python 3.14. What it lacks: generators (`yield`), class inheritance (so no exceptions, enums
 or TypedDicts of your own), `@property`, `@classmethod` and `@staticmethod`, `del`, keyword arguments of
-`asyncio.gather`, `asyncio` beyond `gather` and `run`, and every module but these:
+`asyncio.gather`, `asyncio` beyond `gather` and `run`, sleeping, `dataclasses.asdict`, `re.VERBOSE`, a function as the
+replacement of `re.sub`, `isocalendar`, fractions in `timedelta(...)`, methods of builtin types as values (`str.strip`),
+`Literal[...]` outside of annotations, and every module but these:
 {", ".join(MODULES)}."""
 
 
-def prompt_of(functions: Iterable[Function]) -> str:
-    """Write the text for a model, or a person, that is to write a script with these functions."""
-    return f"{_LANGUAGE}\n\n```python\n{text_of(functions)}```\n"
+def prompt_of(functions: Iterable[Function], *, inputs: Iterable[str] = ()) -> str:
+    """Write the text for a model, or a person, that is to write a script with these functions.
+
+    inputs: the names that the script will find bound.
+    """
+    names = ", ".join(inputs)
+    given = f"\n- The script is given {names}: plain JSON data, under these names." if names else ""
+    return f"{_LANGUAGE}{given}\n\n```python\n{text_of(functions)}```\n"

@@ -1,0 +1,102 @@
+"""What a script's calls ask, as one interrupt to its host and back: its state, and the answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from grundlag_bus.errors import (
+    AnswerInvalidError,
+    InterruptUnknownError,
+    NotJsonError,
+    RunStateError,
+    ScriptReplayError,
+    ToolInterrupt,
+)
+from grundlag_bus.schema.codec import plain
+from grundlag_bus.schema.json_schema import JsonValidator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from grundlag_bus.sandbox.script.history import CallState, History
+
+_VERSION = 1
+
+
+def interrupt_of(pending: Sequence[ToolInterrupt], history: History) -> ToolInterrupt:
+    """Make the interrupt of a script. Its data has each question, its answer schema is an object of answers by id."""
+    functions = {state.interrupt.interrupt_id: state.function for state in history.calls.values() if state.interrupt}
+    questions = [
+        {
+            "interruptId": one.interrupt_id,
+            "function": functions.get(one.interrupt_id),
+            "message": one.message,
+            "data": one.data,
+        }
+        for one in pending
+    ]
+    interrupt_id = uuid4().hex
+    expiring = [one.expires_at for one in pending if one.expires_at is not None]
+    return ToolInterrupt(
+        pending[0].message
+        if len(pending) == 1
+        else f"{len(pending)} questions: {' '.join(o.message for o in pending)}",
+        data=questions,
+        state={"v": _VERSION, "interruptId": interrupt_id, "journal": history.entries()},
+        interrupt_id=interrupt_id,
+        answer_schema={
+            "type": "object",
+            "properties": {str(one.interrupt_id): one.answer_schema or {} for one in pending},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+        expires_at=min(expiring, default=None),
+        pending=pending,
+    )
+
+
+def journal_in(interrupt: ToolInterrupt) -> list[dict[str, Any]]:
+    """Return the entries of the journal in a script's interrupt. Raises ScriptReplayError."""
+    entries = _state(interrupt).get("journal")
+    if not isinstance(entries, list):
+        raise ScriptReplayError("The state of the interrupt has no journal: give the interrupt as it was raised.")
+    return plain(entries)  # type: ignore[no-any-return]  # a list stays one
+
+
+def name_of(interrupt: ToolInterrupt) -> str:
+    """Return the id of a script's interrupt. Raises ScriptReplayError."""
+    return str(_state(interrupt).get("interruptId"))
+
+
+def checked_answers(history: History, answers: Mapping[str, Any]) -> dict[int, tuple[str, Any]]:
+    """Return the answers as (interrupt id, answer) by call. Raises InterruptUnknownError, AnswerInvalidError."""
+    pending = {str(state.interrupt.interrupt_id): state for state in history.calls.values() if state.interrupt}
+    if unknown := [interrupt_id for interrupt_id in answers if interrupt_id not in pending]:
+        raise InterruptUnknownError(unknown, pending)
+    if not answers:
+        raise RunStateError("There is no answer to go on with: give one for some of the interrupt's pending.")
+    return {
+        pending[interrupt_id].number: (interrupt_id, _checked(pending[interrupt_id], answer))
+        for interrupt_id, answer in answers.items()
+    }
+
+
+def _checked(state: CallState, answer: Any) -> Any:
+    try:
+        data = plain(answer)
+    except NotJsonError as error:
+        raise AnswerInvalidError(state.function, [error.issue]) from error
+    schema = None if state.interrupt is None else state.interrupt.answer_schema
+    if schema is not None and (issues := JsonValidator(schema).issues(data)):
+        raise AnswerInvalidError(state.function, issues)
+    return data
+
+
+def _state(interrupt: ToolInterrupt) -> dict[str, Any]:
+    state = interrupt.state
+    if not isinstance(state, dict) or state.get("v") != _VERSION:
+        raise ScriptReplayError(
+            "This is no interrupt of a script, or one of another version: give the one that run() or resume() raised."
+        )
+    return state

@@ -1,0 +1,116 @@
+"""`grundlag-bus script` in a process of its own, and on a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import CommandLine
+
+DEMO = "grundlag_bus.demo:registry"
+FORM = "tests.support.questionnaire:registry"
+TWICE = "import asyncio\nboth = await asyncio.gather(formTwice(), formTwice())\n[one['number'] for one in both]\n"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> CommandLine:
+    return CommandLine(tmp_path)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    return tmp_path / "script.py"
+
+
+def test_the_value_is_on_stdout_and_prints_are_beside_it(cli: CommandLine, written: Path) -> None:
+    written.write_text("print('adding \\x1b[31m')\nawait demoAdd(first, 2)\n")
+    ended = cli.run("script", str(written), "--registry", DEMO, "--inputs", '{"first": 1}')
+    assert (ended.code, json.loads(ended.out), ended.err) == (0, {"sum": 3}, "adding \\x1b[31m\n")
+
+
+def test_json_tells_value_prints_and_calls(cli: CommandLine) -> None:
+    given = "print('adding')\n(await demoAdd(1, 2))['sum']"
+    ended = cli.run("script", "-", "--registry", DEMO, "--json", given=given)
+    assert (ended.code, ended.err) == (0, "")
+    told = ended.response
+    (call,) = told.pop("calls")
+    assert told == {"status": "completed", "value": 3, "stdout": "adding\n"}
+    assert (call["function"], call["status"], call["value"], call["line"]) == ("demoAdd", "completed", {"sum": 3}, 2)
+
+
+def test_a_script_that_fails_exits_1_with_line_and_signature(cli: CommandLine) -> None:
+    given = "await demoAdd(1, 2)\nawait demoFail('sold_out', 'None left.')"
+    ended = cli.run("script", "-", "--registry", DEMO, given=given)
+    assert (ended.code, ended.out) == (1, "")
+    assert "Line 2: RuntimeError: sold_out: None left." in ended.err
+    assert "async def demoFail(" in ended.err
+    assert "before that it called demoAdd (completed), demoFail (failed)." in ended.err
+
+
+def test_what_goes_wrong_is_an_object_with_json(cli: CommandLine) -> None:
+    ended = cli.run("script", "-", "--registry", DEMO, "--json", given="await demoAdd('1', 2)")
+    assert (ended.code, ended.err) == (1, "")
+    error = ended.response["error"]
+    assert (ended.response["status"], error["type"], error["line"]) == ("failed", "ScriptInvalidError", 1)
+    assert error["source"] == "await demoAdd('1', 2)"
+    assert "async def demoAdd(a: int, b: int)" in error["signature"]
+
+
+@pytest.mark.parametrize("inputs", ["[1]", "{", '{"class": 1}', '{"demoAdd": 1}'])
+def test_inputs_that_are_no_names_are_wrong_usage(cli: CommandLine, inputs: str) -> None:
+    ended = cli.run("script", "-", "--registry", DEMO, "--inputs", inputs, given="1")
+    assert (ended.code, ended.out) == (2, "")
+
+
+def test_a_file_that_is_no_text_is_wrong_usage(cli: CommandLine, written: Path) -> None:
+    written.write_bytes(b"\xff")
+    assert cli.run("script", str(written), "--registry", DEMO).code == 2
+    assert cli.run("script", str(written.with_name("none.py")), "--registry", DEMO).code == 1
+
+
+def test_what_asks_without_a_terminal_exits_3_with_the_state(cli: CommandLine) -> None:
+    ended = cli.run("script", "-", "--registry", FORM, "--json", given=TWICE)
+    assert (ended.code, ended.response["status"]) == (3, "interrupted")
+    assert [one["message"] for one in ended.response["pending"]] == ["First?", "First?"]
+    assert ended.response["state"]["v"] == 1
+    told = cli.run("script", "-", "--registry", FORM, given=TWICE)
+    assert (told.code, told.out) == (3, "")
+    assert 'asks "First?" and "First?" and nobody answered' in told.err
+
+
+def test_questions_are_asked_on_the_terminal_until_the_script_ends(cli: CommandLine, written: Path) -> None:
+    written.write_text(TWICE)
+    with cli.on_terminal("script", str(written), "--registry", FORM, "--json") as terminal:
+        terminal.expect("First?")
+        terminal.answer("20")
+        terminal.expect("First?")
+        terminal.answer("1")
+        terminal.expect("Second?")
+        terminal.answer("22")
+        terminal.expect("Second?")
+        terminal.answer("2")
+        ended = terminal.end()
+    assert (ended.code, ended.response["value"]) == (0, [42, 3])
+
+
+def test_an_answer_that_the_action_refuses_is_asked_for_again(cli: CommandLine, written: Path) -> None:
+    written.write_text("await formTens()")
+    with cli.on_terminal("script", str(written), "--registry", FORM, "--json") as terminal:
+        for number in "12":
+            terminal.answer(number)
+        terminal.expect("the two numbers must make 10")
+        for number in "46":
+            terminal.answer(number)
+        ended = terminal.end()
+    assert (ended.code, ended.response["value"]) == (0, {"number": 4})
+
+
+def test_ending_the_input_exits_3(cli: CommandLine, written: Path) -> None:
+    written.write_text("await formTens()")
+    with cli.on_terminal("script", str(written), "--registry", FORM, "--json") as terminal:
+        terminal.expect("> ")
+        terminal.type("\x04")
+        ended = terminal.end()
+    assert ended.code == 3
