@@ -55,6 +55,7 @@ class Outbox:
         self._told.ended(run, reply.response)
         body = encode_reply(reply)
         await self.reply(run, body)
+        run.replied = True
         try:
             await self._local.ended(run.call.call_id)
             await self.reply(run, body)  # to who asked meanwhile

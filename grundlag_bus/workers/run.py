@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from grundlag_bus.providers.oversight import Oversight
 
 if TYPE_CHECKING:
-    import asyncio
-
     from grundlag_bus.schema.envelope import Call
     from grundlag_bus.transport.base import Delivery
 
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 class Run:
     """One call on its way through a worker.
 
-    oversight: of its action, while that runs; over: whether it has its outcome; settled: whether its deliveries are;
-    stopping: whether the worker cancelled it, which no action can do by itself; size: bytes of its envelope; later:
-    what waits for its end: newer generations, and whatever came once it was settled; begun: whether its action may have
-    been started; began_at: when, by the monotonic clock, where that was told; redelivered, lost: as its deliveries say,
-    at most.
+    oversight: of its action, while that runs; over: whether it has its outcome; replied: whether the broker has the
+    reply with it; settled: whether its deliveries are; stopping: whether the worker cancelled it, which no action can do
+    by itself; size: bytes of its envelope; later: what waits for its end: newer generations, and whatever came once it
+    was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that was
+    told; redelivered, lost: as its deliveries say, at most; since: when it came here, by the loop's clock.
     """
 
     __slots__ = (
@@ -35,8 +34,10 @@ class Run:
         "over",
         "oversight",
         "redelivered",
+        "replied",
         "serving",
         "settled",
+        "since",
         "size",
         "stopping",
     )
@@ -45,10 +46,11 @@ class Run:
 
     def __init__(self, call: Call, delivery: Delivery) -> None:
         self.call = call
+        self.since = asyncio.get_running_loop().time()
         self.size = len(delivery.message.body)
         self.oversight = Oversight()
         self.later: list[tuple[Call, Delivery]] = []
-        self.begun = self.over = self.redelivered = self.settled = False
+        self.begun = self.over = self.redelivered = self.replied = self.settled = False
         self.lost = 0
         self.stopping = False
         self.began_at: float | None = None

@@ -11,6 +11,7 @@ Rules:
 - Only then its budget of crashes is looked at: see `disposition` for what is decided, `alone` for how the last start is
   made. An action with `rerun=False` that is stopped with the worker is settled, as one whose outcome is unknown.
 - A call of an action that only other workers have is sent on to them, after a pause (`absent`).
+- What goes on although it was to end is settled before the broker would have it started elsewhere (`overdue`).
 - The next generation of a call that is still being settled here waits until that is done.
 - What is not finished when the worker stops is given back unsettled, without a reply.
 """
@@ -32,6 +33,7 @@ from grundlag_bus.workers.alone import Alone
 from grundlag_bus.workers.beside import Beside
 from grundlag_bus.workers.intake import Intake
 from grundlag_bus.workers.outbox import Outbox
+from grundlag_bus.workers.overdue import Overdue
 from grundlag_bus.workers.reports import Reports
 from grundlag_bus.workers.returned import Returned
 from grundlag_bus.workers.run import Run
@@ -86,6 +88,7 @@ class Serving:
         self._alone = Alone(self.intake, self.started)
         self._returned = Returned(transport, local.registry, self._outbox, self._alone, worker=name)
         self._absent = Absent(transport)
+        self._overdue = Overdue(self.started, timeout_of=share.timeout_of, tell=self._tell_unknown)
         self._beside = Beside()
         self._context = contextvars.copy_context()
 
@@ -93,6 +96,7 @@ class Serving:
         """Take calls, under the context variables of now. Raises as `Transport.subscribe` does."""
         self._context = contextvars.copy_context()
         self._alone.open()
+        self._beside.do(self._overdue.watch())
         await self.intake.open()
 
     async def drain(self, grace: float) -> None:
@@ -182,9 +186,11 @@ class Serving:
     async def _tell_overdue(self, run: Run) -> None:
         await asyncio.sleep(self._cancel_grace)
         if not run.over and not run.stopping:
-            told = f"it was cancelled, and did not stop within {self._cancel_grace:g} s"
-            response = outcome_unknown(run.call, told, published=True)
-            await self._outbox.reply(run, encode_reply(self._local.reply(run.call, response)))
+            await self._tell_unknown(run, f"it was cancelled, and did not stop within {self._cancel_grace:g} s")
+
+    async def _tell_unknown(self, run: Run, why: str) -> None:
+        response = outcome_unknown(run.call, why, published=True)
+        await self._outbox.reply(run, encode_reply(self._local.reply(run.call, response)))
 
     async def _end_cancelled(self, run: Run, *, redelivered: bool) -> None:
         """Reply to a call that was cancelled before it came here."""

@@ -52,6 +52,10 @@ class Share:
         """Return the seconds that an action of a lane may run."""
         return next((place.lane.limit for place in self.places if place.lane_id == lane_id), math.inf)
 
+    def timeout_of(self, lane_id: str) -> float:
+        """Return the seconds that the broker leaves a delivery of a lane with this worker."""
+        return next((place.lane.consumer_timeout for place in self.places if place.lane_id == lane_id), math.inf)
+
     def check_broker(self, broker: Broker) -> None:
         """Raise ConfigurationError when the broker would take deliveries back before their actions may end."""
         if broker.honours_consumer_timeout:
