@@ -16,10 +16,10 @@ class Run:
     """One call on its way through a worker.
 
     oversight: of its action, while that runs; over: whether it has its outcome; replied: whether the broker has the
-    reply with it; settled: whether its deliveries are; stopping: whether the worker cancelled it, which no action can do
-    by itself; size: bytes of its envelope; later: what waits for its end: newer generations, and whatever came once it
-    was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that was
-    told; redelivered, lost: as its deliveries say, at most; since: when it came here, by the loop's clock.
+    reply with it; settled: whether its deliveries are; stopping: whether the worker cancelled it, which no action can
+    do by itself; size: bytes of its envelope; later: what waits for its end: newer generations, and whatever came once
+    it was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that
+    was told; redelivered, lost: as its deliveries say, at most; since: when it came here, by the loop's clock.
     """
 
     __slots__ = (
