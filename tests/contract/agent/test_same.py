@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from tests.support.agents import agent_of, calling
 from tests.support.contract_registry import seen
 from tests.support.hosts import HOSTS, open_host
 from tests.support.namespaces import delete_namespaces, fresh_namespace
+from tests.support.timeless import timeless
 
 
 @pytest.fixture
@@ -22,16 +22,6 @@ def namespace_on_broker(amqp_url: str) -> Iterator[str]:
     namespace = fresh_namespace()
     yield namespace
     asyncio.run(delete_namespaces(amqp_url, [namespace]))
-
-
-def timeless(value: Any) -> Any:
-    """Leave out what cannot be the same twice: ids, times, and sealed text."""
-    if isinstance(value, dict):
-        own = {"at", "startedAt", "seconds", "createdAt", "expiresAt", "interruptId", "state", "call_id", "id"}
-        return {name: "..." if name in own and part else timeless(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [timeless(part) for part in value]
-    return re.sub(r"\b[0-9a-f]{12,32}\b", "...", value) if isinstance(value, str) else value
 
 
 async def transcript_of(kind: str, namespace: str, address: str) -> Any:
