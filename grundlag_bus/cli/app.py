@@ -28,6 +28,7 @@ from grundlag_bus.cli.options import (
     read_at_once,
 )
 from grundlag_bus.cli.script import script
+from grundlag_bus.cli.serve import serve
 from grundlag_bus.cli.submit import submit
 from grundlag_bus.errors import ConfigurationError
 
@@ -228,6 +229,7 @@ def call(  # noqa: PLR0913  the command's options
 
 app.command("submit")(submit)
 app.command("script")(script)
+app.command("serve")(serve)
 
 
 @manifest.command("show")

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from grundlag_bus.errors import ConfigurationError, ForbiddenError, UnauthenticatedError
+from grundlag_bus.gateway.refusing import CLOSE, Refused
+from grundlag_bus.schema.envelope import Failed
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 LONGEST_USER_ID = 256
 LONGEST_TOKEN = 8192
+MOST_HEAD_BYTES = 32 * 1024
 
 
 class Authenticator(Protocol):
@@ -39,7 +42,9 @@ class Access:
         return self._auth is not None
 
     async def user_id(self, request: Request) -> str | None:
-        """Return on whose behalf a request is made. Raises UnauthenticatedError, ForbiddenError."""
+        """Return on whose behalf a request is made. Raises UnauthenticatedError, ForbiddenError, Refused."""
+        if sum(len(name) + len(value) for name, value in request.headers.raw) > MOST_HEAD_BYTES:
+            raise Refused(431, Failed("input_invalid", f"The headers are larger than {MOST_HEAD_BYTES} bytes."), CLOSE)
         claimed = _claimed(request)
         if self._auth is None:
             _ensure_local(request)

@@ -25,6 +25,8 @@ async def read_json_text(request: Request, limits: GatewayLimits) -> bytes:
         raise Refused(
             415, Failed("input_invalid", f"The body has to be of type {JSON}: say so in Content-Type."), CLOSE
         )
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        raise Refused(400, Failed("input_invalid", "The body has two lengths: it could be read as two bodies."), CLOSE)
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > limits.body:
         raise _too_large(limits.body, int(told))

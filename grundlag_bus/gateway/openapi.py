@@ -45,6 +45,7 @@ _TOLD = {
     415: "The body is no application/json.",
     422: "The action says that it failed, or the state of the resumption is not its own.",
     429: "This user asks too much at once.",
+    431: "The headers are too large.",
     502: "The call failed: `code` says how.",
     503: "No worker, no bus, or no room: try again.",
     504: "The deadline passed first.",
@@ -104,7 +105,7 @@ def _path(provider: ProviderManifest, action: ActionManifest, schemas: dict[str,
         "parameters": [{**_KEY, "required": True}],
         "responses": {
             "204": {"description": "The call was asked to end, if it runs."},
-            **_refusals(401, 403, 405, 429),
+            **_refusals(401, 403, 405, 429, 431),
         },
     }
     return {"post": _without_none(post), "delete": delete}
@@ -132,7 +133,7 @@ def _own_paths() -> dict[str, Any]:
                 "parameters": [pattern],
                 "responses": {
                     "200": {"description": "Events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
-                    **_refusals(401, 403, 405, 429, 503),
+                    **_refusals(401, 403, 405, 429, 431, 503),
                 },
             }
         },
@@ -167,7 +168,7 @@ def _get(name: str, summary: str, more: dict[str, str]) -> dict[str, Any]:
         "responses": {
             "200": {"description": "The manifest.", "content": body},
             **{status: {"description": told} for status, told in more.items()},
-            **_refusals(401, 403, 405, 429, 503),
+            **_refusals(401, 403, 405, 429, 431, 503),
         },
     }
 

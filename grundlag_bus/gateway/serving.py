@@ -11,7 +11,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from grundlag_bus.errors import ConfigurationError
-from grundlag_bus.gateway.access import ensure_guarded
+from grundlag_bus.gateway.access import MOST_HEAD_BYTES, ensure_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 HEAD_SECONDS = 15.0
 """How long the head of a request may take."""
-MOST_HEAD_BYTES = 32 * 1024
 KEEP_ALIVE_SECONDS = 75
 _END_SECONDS = 5
 
@@ -43,6 +42,7 @@ class Server:
                 lifespan="off",
                 access_log=False,
                 log_config=None,
+                log_level="error",
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -35,7 +35,7 @@ STATUS_OF = {
     "nested_interrupt": 502,
     "internal": 502,
 }
-REFUSALS = (401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 502, 503, 504)
+REFUSALS = (401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 431, 502, 503, 504)
 """Every status of a failed call but 400, which has issues."""
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import time
@@ -40,7 +41,7 @@ class Step:
 
 def sessions() -> list[list[Step]]:
     """Read the shell sessions that use a broker."""
-    return [steps_of(block) for block in BLOCKS if ADDRESS in block and not re.search("make |export ", block)]
+    return [steps_of(block) for block in BLOCKS if ADDRESS in block and not re.search("make |export | serve ", block)]
 
 
 def steps_of(block: str) -> list[Step]:
@@ -139,6 +140,16 @@ def test_a_session_prints_what_is_shown(session: list[Step], folder: Path, addre
         for step in session:
             if not step.lasts:
                 assert output(step.command, folder, address) == step.shown
+
+
+def test_a_host_answers_over_http(folder: Path, address: str) -> None:
+    (session,) = [steps_of(block) for block in BLOCKS if " serve " in block]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    steps = [Step(step.command.replace("8080", str(port)), step.shown) for step in session]
+    with running(steps[:2], folder, address):
+        asked = subprocess.run([*shlex.split(steps[2].command), "-sS"], capture_output=True, text=True, check=True)
+        assert asked.stdout == steps[2].shown.rstrip("\n")
 
 
 # --- when a call died -------------------------------------------------------------------------------------------------
