@@ -63,22 +63,33 @@ class Management:
 
     async def policies(self) -> list[dict[str, Any]]:
         """Return the vhost's policies, and the operator's with `operator` true."""
-        own = await self.get(f"/api/policies/{self._vhost}")
-        operators = await self.get(f"/api/operator-policies/{self._vhost}")
+        own = await self._list(f"/api/policies/{self._vhost}")
+        operators = await self._list(f"/api/operator-policies/{self._vhost}")
         return [*own, *({**policy, "operator": True} for policy in operators)]
 
     async def nodes(self) -> list[dict[str, Any]]:
-        nodes: list[dict[str, Any]] = await self.get("/api/nodes")
-        return nodes
+        return await self._list("/api/nodes")
 
     async def alarms(self) -> list[str]:
         """Return what each node is short of: this is of now, while the figures of `nodes` are seconds old."""
         told = await self.get("/api/health/checks/alarms")
-        return [f"{alarm.get('resource')} on {alarm.get('node')}" for alarm in told.get("alarms", ())]
+        alarms = self._objects(told.get("alarms", []) if isinstance(told, dict) else told)
+        return [f"{alarm.get('resource')} on {alarm.get('node')}" for alarm in alarms]
 
     async def get(self, path: str) -> Any:
         """Return what is at a path. Raises BusUnreachableError."""
         return await asyncio.to_thread(self._get, path)
+
+    async def _list(self, path: str) -> list[dict[str, Any]]:
+        return self._objects(await self.get(path))
+
+    def _objects(self, told: Any) -> list[dict[str, Any]]:
+        if isinstance(told, list) and all(isinstance(one, dict) for one in told):
+            return told
+        raise self._is_another()
+
+    def _is_another(self) -> BusUnreachableError:
+        return BusUnreachableError(f"what answers at {self.url} is no management API")
 
     def _get(self, path: str) -> Any:
         # Made for http and https alone by `at`.
@@ -97,7 +108,7 @@ class Management:
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError as error:
-            raise BusUnreachableError(f"what answers at {self.url} is no management API") from error
+            raise self._is_another() from error
 
 
 class _NoRedirects(HTTPRedirectHandler):

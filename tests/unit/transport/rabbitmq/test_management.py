@@ -97,6 +97,16 @@ async def test_what_is_no_answer_is_told_without_the_password(
     assert len(api.asked) == 1
 
 
+@pytest.mark.parametrize("answer", [b"null", b"7", b'"x"', b"{}", b"[1]", b"[[]]", b'{"alarms":7}'])
+async def test_json_that_is_no_answer_is_told_to_be_of_something_else(api: Api, answer: bytes) -> None:
+    api.answer = (200, {}, answer)
+    management = await Management.at(ADDRESS, api.url)
+    asked = [management.policies, management.nodes, *([] if answer == b"{}" else [management.alarms])]
+    for ask in asked:
+        with pytest.raises(BusUnreachableError, match="no management API"):
+            await ask()
+
+
 async def test_over_tls_nothing_is_asked_in_clear_text() -> None:
     assert (await Management.at(ADDRESS)).url == "http://127.0.0.1:15672"
     assert (await Management.at(Address(host="::1", tls=True))).url == "https://[::1]:15671"
