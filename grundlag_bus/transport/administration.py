@@ -21,8 +21,11 @@ class Hold(Protocol):
     def held(self) -> bool:
         """Whether it is in hand still: not settled, and its connection not lost, as far as is known here."""
 
-    def ack(self) -> None:
-        """Have it removed. Raises BusUnreachableError where it is held no more: its queue has it again."""
+    async def ack(self) -> None:
+        """Have it removed, and return when the bus has heard of it.
+
+        Raises BusUnreachableError where it is held no more: its queue has it again, or may have it.
+        """
 
     def nack(self) -> None:
         """Give it back now. What is still held when the administration closes is given back then."""

@@ -41,7 +41,7 @@ from tests.support.eventually import eventually
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.sockets import Socket
 from tests.support.strangers import NO_TEXT, NO_TIME, NO_TIME_IN_TABLE, publish_as_stranger
-from tests.support.transports import Inbox, in_time, send
+from tests.support.transports import Inbox, administration_of, in_time, send
 
 PROVIDER = "calendar"
 
@@ -259,6 +259,31 @@ async def test_a_publish_waits_for_the_connection_until_its_deadline(proxy: Prox
                 transport.topology.call_route(PROVIDER, "main"), Message(b"x", "call"), deadline=time.time() + 0.3
             )
         assert 0.2 < time.monotonic() - began < 2
+
+
+async def test_a_removal_counts_when_the_broker_has_heard_of_it(proxy: Proxy, namespace: str) -> None:
+    async with opened(RabbitTransport(proxy.url, namespace=namespace)) as transport:
+        for body in (b"1", b"2"):
+            await transport.publish(transport.topology.dead_route, Message(body, "dead"), deadline=in_time())
+        administration = await administration_of(transport)
+        first, second = await administration.take(transport.topology.dead_queue.name, 2)
+        await first.hold.ack()
+        proxy.freeze()
+        removing = asyncio.create_task(second.hold.ack())
+        await asyncio.sleep(0.1)
+        assert not removing.done()
+        await proxy.cut()
+        with pytest.raises(BusUnreachableError, match="may have it again"):
+            await removing
+        await administration.close()
+        proxy.thaw()
+        after = await administration_of(transport)
+        taken: list[bytes] = []
+        end = asyncio.get_running_loop().time() + 10
+        while not taken and asyncio.get_running_loop().time() < end:  # the broker gives back a moment later
+            taken += [one.message.body for one in await after.take(transport.topology.dead_queue.name, 2)]
+        assert taken == [b"2"]
+        await after.close()
 
 
 async def test_a_half_open_connection_is_noticed_within_ten_seconds(proxy: Proxy, namespace: str) -> None:

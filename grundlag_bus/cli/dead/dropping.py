@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from grundlag_bus.cli.administration import address_of, administer
 from grundlag_bus.cli.dead.letters import Found, find
-from grundlag_bus.cli.dead.settling import Report
+from grundlag_bus.cli.dead.settling import Report, to_the_end
 from grundlag_bus.cli.dead.showing import name_of, when
 from grundlag_bus.cli.exits import Exit, say
 from grundlag_bus.cli.running import run
@@ -42,11 +42,11 @@ def drop(  # noqa: PLR0913  the command's options
                     return Exit.FAILED
                 async with report:
                     for found in held:
-                        _drop(found, report, dry_run=False)
+                        await to_the_end(_drop(found, report, dry_run=False))
             else:
                 async with report:
                     async for found in letters:
-                        _drop(found, report, dry_run=dry_run)
+                        await to_the_end(_drop(found, report, dry_run=dry_run))
         return Exit.FAILED if report.kept else Exit.COMPLETED
 
     return run(work(), level=level)
@@ -70,12 +70,12 @@ async def _agreed(held: list[Found]) -> bool:
     return await terminal.confirm(f"Drop {len(held)} dead letters for good? Write yes:", "yes")
 
 
-def _drop(found: Found, report: Report, *, dry_run: bool) -> None:
+async def _drop(found: Found, report: Report, *, dry_run: bool) -> None:
     if dry_run:
         report.tell("dropped", found.letter)
         return
     try:
-        found.hold.ack()
+        await found.hold.ack()
     except BusUnreachableError as error:
         report.tell("kept", found.letter, str(error))
     else:

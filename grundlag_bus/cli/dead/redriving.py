@@ -113,9 +113,9 @@ class Redriving:
             why = await self._publish(call)
         if why is None:
             try:
-                found.hold.ack()
+                await found.hold.ack()
             except BusUnreachableError:
-                why = "it was sent, but its letter is held no more and stays: drop that"
+                why = "it was sent, and its letter may still be there: drop that"
         self._report.tell("redriven" if why is None else "kept", letter, why)
 
     async def foresee(self, found: Found) -> None:

@@ -67,7 +67,7 @@ class _Hold:
     def held(self) -> bool:
         return self in self._held
 
-    def ack(self) -> None:
+    async def ack(self) -> None:
         if self._held.pop(self, self) is None:
             self._acked = True
         elif not self._acked:

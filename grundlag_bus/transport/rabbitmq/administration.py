@@ -118,13 +118,20 @@ class _Hold:
     def held(self) -> bool:
         return not (self._settled or self._channel.is_closed or self._connection.wire.lost.done())
 
-    def ack(self) -> None:
+    async def ack(self) -> None:
         if self._acked:
             return
         if not self.held:
             raise BusUnreachableError("The message is held no more: its queue has it again.")
         self._acked = self._settled = True
         self._connection.wire.send(frames.ack(self._channel.number, self._tag))
+        try:  # a channel answers in order, and to an ack with nothing
+            await self._connection.ask(self._channel.basic_qos(prefetch_count=0))
+        except (AMQPError, ConnectionError) as error:
+            self._acked = False
+            raise BusUnreachableError(
+                "The connection ended before the broker told that the message is removed: its queue may have it again."
+            ) from error
 
     def nack(self) -> None:
         if self.held:

@@ -68,7 +68,7 @@ async def test_closing_gives_back_what_is_held_in_its_order(
 ) -> None:
     await bury(transport, *(b"%d" % number for number in range(30)))
     first, *_ = await another.take(dead(transport), 30)
-    first.hold.ack()
+    await first.hold.ack()
     await another.close()
     await eventually_taken(transport, administration, [b"%d" % number for number in range(1, 30)])
 
@@ -86,13 +86,13 @@ async def test_only_the_first_settling_counts(transport: Transport, administrati
     await bury(transport, b"1", b"2")
     one, two = await administration.take(dead(transport), 2)
     assert one.hold.held
-    one.hold.ack()
+    await one.hold.ack()
     one.hold.nack()
-    one.hold.ack()
+    await one.hold.ack()
     two.hold.nack()
     assert [one.hold.held, two.hold.held] == [False, False]
     with pytest.raises(BusUnreachableError):
-        two.hold.ack()
+        await two.hold.ack()
     assert bodies(await administration.take(dead(transport), 9)) == [b"2"]
 
 
@@ -102,7 +102,7 @@ async def test_removing_what_is_held_no_more_is_told(transport: Transport, anoth
     await another.close()
     assert not taken.hold.held
     with pytest.raises(BusUnreachableError):
-        taken.hold.ack()
+        await taken.hold.ack()
 
 
 async def test_a_queue_that_is_not_there_holds_nothing(transport: Transport, administration: Administration) -> None:
