@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
@@ -12,6 +13,7 @@ from grundlag_bus.schema.codec import plain
 from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.schema.items import Item
 from grundlag_bus.schema.progress import Progress
+from grundlag_bus.schema.refusal import short
 from grundlag_bus.tools.context import ItemStore, Logger
 
 if TYPE_CHECKING:
@@ -68,6 +70,9 @@ class Drain:
 
 
 _NO_DRAIN = Drain()
+
+
+_NUMBERS = (int, float)  # and no bool
 
 
 class _Turn:
@@ -178,9 +183,11 @@ class ActionContext(Generic[AnswerT]):
         """Tell the caller how far the call is, if it listens, and begin the `idle_timeout` anew.
 
         `await` it in a coroutine function; in a thread, call it. Of what is told faster than it can be sent, the newest
-        is sent. Raises NotJsonError for what is no JSON data.
+        is sent. Raises NotJsonError for what is no JSON data, TypeError for what is no number and no text.
         """
         done, total, text = plain((done, total, text), at=("progress",))
+        if type(done) not in _NUMBERS or type(total) not in (*_NUMBERS, NoneType) or type(text) not in (str, NoneType):
+            raise TypeError(f"progress is told in two numbers and a text, not in {short(repr((done, total, text)))}")
         self._report(Progress(done, total, text))
         return TURN
 

@@ -1,0 +1,25 @@
+"""What an action may tell by its context."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from grundlag_bus import NotJsonError, testing
+
+
+@pytest.mark.parametrize("told", [(True,), (None,), ("half",), (Decimal(1),), (1, "2"), (1, 2, 3)])
+def test_progress_that_no_caller_could_read_is_refused_where_it_is_told(told: Any) -> None:
+    with pytest.raises(TypeError, match="progress is told in two numbers and a text"):
+        _ = testing.context().progress(*told)
+
+
+def test_progress_that_is_no_json_is_refused() -> None:
+    with pytest.raises(NotJsonError):
+        _ = testing.context().progress(float("nan"))
+
+
+async def test_progress_that_nobody_hears_is_well() -> None:
+    await testing.context().progress(1, 2.5, "almost")
