@@ -41,8 +41,9 @@ class Overdue:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(BETWEEN_LOOKS)
-            late = [run for run in self._runs if clock() - run.since >= self._timeout_of(run.call.lane) - BEFORE]
-            await asyncio.gather(*(self._settle(run) for run in late if run.begun and not run.settled))
+            begun = [run for run in self._runs if run.begun and not run.settled]
+            late = [run for run in begun if clock() - run.since >= self._timeout_of(run.call.lane) - BEFORE]
+            await asyncio.gather(*(self._settle(run) for run in late))
 
     async def _settle(self, run: Run) -> None:
         if run.over and not run.replied:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from grundlag_bus.providers.oversight import Oversight
 
 if TYPE_CHECKING:
+    import asyncio
+
     from grundlag_bus.schema.envelope import Call
     from grundlag_bus.transport.base import Delivery
 
@@ -19,7 +20,7 @@ class Run:
     reply with it; settled: whether its deliveries are; stopping: whether the worker cancelled it, which no action can
     do by itself; size: bytes of its envelope; later: what waits for its end: newer generations, and whatever came once
     it was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that
-    was told; redelivered, lost: as its deliveries say, at most; since: when it came here, by the loop's clock.
+    was told; redelivered, lost: as its deliveries say, at most; since: when it was begun, by the loop's clock.
     """
 
     __slots__ = (
@@ -46,7 +47,7 @@ class Run:
 
     def __init__(self, call: Call, delivery: Delivery) -> None:
         self.call = call
-        self.since = asyncio.get_running_loop().time()
+        self.since = 0.0
         self.size = len(delivery.message.body)
         self.oversight = Oversight()
         self.later: list[tuple[Call, Delivery]] = []

@@ -229,6 +229,7 @@ class Serving:
 
     async def _begin(self, run: Run) -> None:
         run.begun = True
+        run.since = asyncio.get_running_loop().time()
         self._told.started(run)
         await self._outbox.carry_out(run, await self._run(run))
 
