@@ -490,7 +490,7 @@ class ScriptFailedError(ScriptError):
 
 
 class ScriptLimitError(ScriptError):
-    """The script came to a limit: `time`, `memory`, `recursion`, `suspensions`, `output` or `engine`."""
+    """The script came to a limit: `time`, `memory`, `recursion`, `suspensions`, `journal` or `engine`."""
 
     def __init__(self, message: str, *, limit: str, **fields: Any) -> None:
         self.limit = limit

@@ -68,11 +68,11 @@ class Calls:
     def wake(self) -> None:
         self._changed.set()
 
-    async def drain(self) -> None:
-        """Start nothing more, and wait for what runs."""
+    async def drain(self, *, within: float | None = None) -> None:
+        """Start nothing more, and wait for what runs, for so many seconds at most."""
         self._queue.clear()
-        while self._running:
-            await asyncio.wait(self._running)
+        if self._running:
+            await asyncio.wait(self._running, timeout=within)
         if self._error is not None:
             raise self._error
 

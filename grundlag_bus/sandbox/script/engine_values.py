@@ -15,7 +15,7 @@ from grundlag_bus.errors import Issue, NotJsonError
 from grundlag_bus.schema.codec import MAX_DEPTH
 
 _NO_DATA = re.compile(
-    r"<(?:function|coroutine|class|module|bound method|lambda|gather)\b[^>]*>|<\w+(?:\.\w+)? object\b[^>]*>|"
+    r"<(?:function|coroutine|module|bound method|lambda|gather)\b[^>]*>|<\w+(?:\.\w+)? object\b[^>]*>|"
     r"<(?:lambda>|gather\(\d+\)>)|dict_(?:items|keys|values)\(\[.*\]\)|range\(-?\d+, -?\d+(?:, -?\d+)?\)",
     re.DOTALL,
 )

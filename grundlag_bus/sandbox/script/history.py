@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import ScriptReplayError
 from grundlag_bus.sandbox.script.outcomes import CallOutcome
-from grundlag_bus.schema.codec import digest
+from grundlag_bus.schema.codec import digest, encoded_size
 
 if TYPE_CHECKING:
     from grundlag_bus.errors import ToolInterrupt
@@ -58,13 +58,17 @@ class CallState:
 
 
 class History:
-    """Reads a journal when it is made, and appends to it. Raises ScriptReplayError for what is none of a script."""
+    """Reads a journal when it is made, and appends to it. Raises ScriptReplayError for what is none of a script.
+
+    size: bytes of JSON that all entries take.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.began: dict[str, Any] | None = None
         self.calls: dict[int, CallState] = {}
         self.delivered: list[int] = []
+        self.size = 0
         for entry in journal.entries():
             try:
                 self._take(entry)
@@ -135,6 +139,7 @@ class History:
         self._take(entry)
 
     def _take(self, entry: dict[str, Any]) -> None:
+        self.size += encoded_size(entry)
         match entry["kind"]:
             case "began":
                 if missing := _KEYS - entry.keys():

@@ -15,8 +15,9 @@ class Limits:
 
     time: seconds of computing, while it does not wait for tools; memory: bytes that its values take, beside some 30 MiB
     of the engine itself; recursion: calls within calls; suspensions: how often it may stop for a tool, a name or an
-    outcome, two for a call that is awaited; in_flight: calls that run at once, the others wait; output: characters of
-    what it prints that are kept, the rest is counted; source: characters of the script itself.
+    outcome, two for a call that is awaited; in_flight: calls that run at once, the others wait; journal: bytes of JSON
+    that its calls' inputs and outcomes take in all; output: characters of what it prints that are kept, the rest is
+    counted; source: characters of the script itself.
     """
 
     time: float = 10.0
@@ -24,6 +25,7 @@ class Limits:
     recursion: int = 500
     suspensions: int = 10_000
     in_flight: int = 16
+    journal: int = 64 * MIB
     output: int = 64 * 1024
     source: int = 256 * 1024
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from grundlag_bus.errors import CallError, NotJsonError, ScriptReplayError, ToolInterrupt
+from grundlag_bus.errors import CallError, Defer, NotJsonError, ScriptReplayError, ToolInterrupt
 from grundlag_bus.logs import get_logger
 from grundlag_bus.sandbox.script.engine import Answer
 from grundlag_bus.schema.codec import plain
@@ -62,7 +62,9 @@ class CallOutcome:
         raise ScriptReplayError(f"An outcome in the journal of the script has the status {data['status']!r}.")
 
 
-async def outcome_of(call: Awaitable[Any], given: Any, function: str) -> CallOutcome:
+async def outcome_of(  # noqa: PLR0911  one for each ending
+    call: Awaitable[Any], given: Any, function: str
+) -> CallOutcome:
     """Await a tool and say how it ended. Raises CancelledError where it is this coroutine that is cancelled."""
     try:
         return CallOutcome("completed", value=plain(await call))
@@ -72,6 +74,8 @@ async def outcome_of(call: Awaitable[Any], given: Any, function: str) -> CallOut
         return CallOutcome("failed", code="output_invalid", message=f"{function} returned no plain JSON data: {error}")
     except CallError as error:
         return CallOutcome("failed", code=error.code, message=error.message)
+    except Defer:
+        return CallOutcome("failed", code="internal", message=f"{function} raised Defer, which is for actions alone")
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if current is not None and current.cancelling():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from grundlag_bus.errors import ScriptCancelledError, ScriptError, ScriptReplayError
+from grundlag_bus.errors import ScriptCancelledError, ScriptError, ScriptLimitError, ScriptReplayError
 from grundlag_bus.sandbox.script.engine import Blocked, Finished
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0
 """Seconds for which a waiting script keeps its engine, or as long as a replay takes if that is longer."""
+
+
+_GRACE = 15.0
+"""Seconds in which calls may tell how they ended once the signal is set; what takes longer is cancelled otherwise."""
 
 
 class Waiting(Exception):  # noqa: N818  no error: a person has to answer
@@ -62,7 +66,7 @@ class Running:
             value = await self._to_its_end()
             await self._calls.drain()
         except ScriptError as error:
-            await self._calls.drain()
+            await self._calls.drain(within=_GRACE if self._cancelled else None)
             if self._cancelled and not isinstance(error, ScriptCancelledError):
                 raise ScriptCancelledError("The script was cancelled, and went no further.") from error
             raise
@@ -89,7 +93,7 @@ class Running:
                         pending = turn.pending
                         for made in turn.calls:
                             self._calls.want(made)
-                        number = await self._next(pending, max(PATIENCE, seat.spent))
+                        number = await self._next(pending, patience=max(PATIENCE, seat.spent))
                         if number is None:
                             break
                         if self.replay_always:
@@ -98,35 +102,36 @@ class Running:
                 finally:
                     self._seat = None
             if number is None:
-                await self._wait(pending)
+                await self._next(pending, patience=None)
 
     def _replay(self, engine: Engine) -> Callable[[], Blocked | Finished]:
         return partial(_replayed, engine, self._program, self._history)
 
     async def _turn(self, seat: Seat, work: Callable[[], Blocked | Finished]) -> Blocked | Finished:
-        self._refuse_cancelled()
+        self._refuse()
         try:
             return await seat.do(work)
         finally:
             self.printed = seat.engine.printed
 
-    async def _next(self, pending: frozenset[int], patience: float) -> int | None:
-        """Take the call whose outcome is next, or None if none came in time."""
-        try:
-            async with asyncio.timeout(patience):
-                return await self._wait(pending)
-        except TimeoutError:
-            return None
+    async def _next(self, pending: frozenset[int], *, patience: float | None) -> int | None:
+        """Take the call whose outcome is next, or None if none came in so many seconds.
 
-    async def _wait(self, pending: frozenset[int]) -> int:
+        Only the wait is cut short: what is being written in the journal is written to its end.
+        """
+        until = None if patience is None else asyncio.get_running_loop().time() + patience
         while True:
-            self._refuse_cancelled()
+            self._refuse()
             number = await self._calls.take(pending)
             if number is not None:
                 return number
             if not self._calls.busy:
                 raise self._nothing_comes(pending)
-            await self._calls.change()
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._calls.change()
+            except TimeoutError:
+                return None
 
     def _nothing_comes(self, pending: frozenset[int]) -> Exception:
         states = [self._history.calls[number] for number in sorted(pending) if number in self._history.calls]
@@ -135,9 +140,15 @@ class Running:
             return Waiting(interrupts)
         return ScriptReplayError("The script waits for calls that were never made.")
 
-    def _refuse_cancelled(self) -> None:
+    def _refuse(self) -> None:
+        """Raise where the script may go no further."""
         if self._cancelled:
             raise ScriptCancelledError("The script was cancelled, and went no further.")
+        limit = self._program.limits.journal
+        if self._history.size > limit:
+            raise ScriptLimitError(
+                f"The inputs and outcomes of the script's calls take more than {limit} bytes.", limit="journal"
+            )
 
     async def _watch(self, signal: asyncio.Event) -> None:
         await signal.wait()

@@ -257,6 +257,14 @@ async def test_a_script_that_stops_too_often_is_ended(host: Host) -> None:
     assert 0 < len(raised.value.calls) <= 20
 
 
+async def test_a_script_whose_calls_give_more_than_the_host_keeps_is_ended(host: Host) -> None:
+    sandbox = Sandbox(host.tools, limits=Limits(journal=1_000_000))
+    with pytest.raises(ScriptLimitError) as raised:
+        await sandbox.run("for number in range(100):\n    await contractProduce(100_000)")
+    assert raised.value.limit == "journal"
+    assert len(raised.value.calls) == 10
+
+
 async def test_nothing_is_left_of_a_script_that_has_ended(sandbox: Sandbox) -> None:
     await sandbox.run("await contractAdd(1, 2)")
     assert not [thread for thread in threading.enumerate() if thread.name == "grundlag-script"]

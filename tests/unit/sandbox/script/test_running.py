@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from grundlag_bus import (
+    Defer,
     EnginePool,
     MemoryJournal,
     Sandbox,
+    ScriptCancelledError,
     ScriptFailedError,
     ScriptReplayError,
     ToolContext,
@@ -157,6 +159,53 @@ async def test_what_a_tool_raises_otherwise_is_internal_and_names_its_type() -> 
 
     with pytest.raises(ScriptFailedError, match=r"RuntimeError: internal: fail raised LookupError: nothing there"):
         await Sandbox(tools_of(fail=fail)).run("await fail(1)")
+
+
+async def test_a_tool_that_defers_fails_since_only_actions_can() -> None:
+    async def put_off(_: Any, __: ToolContext) -> Any:
+        raise Defer(after=1)
+
+    with pytest.raises(ScriptFailedError, match="internal: put_off raised Defer"):
+        await Sandbox(tools_of(put_off=put_off)).run("await put_off(1)")
+
+
+async def test_a_tool_that_is_deaf_to_the_signal_is_cancelled_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_GRACE", 0.1)
+    noted: list[str] = []
+
+    async def deaf(_: Any, __: ToolContext) -> Any:
+        noted.append("started")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            noted.append("ended")
+
+    signal = asyncio.Event()
+    script = asyncio.create_task(Sandbox(tools_of(deaf=deaf)).run("await deaf(1)", context=ToolContext(signal=signal)))
+    await eventually(lambda: noted == ["started"])
+    signal.set()
+    with pytest.raises(ScriptCancelledError):
+        await script
+    assert noted == ["started", "ended"]
+
+
+class Slow(MemoryJournal):
+    """Takes a while to write, longer than a script keeps its engine."""
+
+    async def append(self, entry: dict[str, Any]) -> None:
+        await asyncio.sleep(0.3)
+        await super().append(entry)
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_what_a_slow_journal_writes_is_written_once_and_whole() -> None:
+    async def give(value: Any, _: ToolContext) -> Any:
+        return value
+
+    journal = Slow()
+    assert (await Sandbox(tools_of(give=give)).run(SOURCE, journal=journal)).value == [1, 2]
+    kinds = [entry["kind"] for entry in journal.entries()]
+    assert kinds == ["began", "called", "settled", "delivered", "called", "settled", "delivered"]
 
 
 async def test_a_tool_that_cancels_itself_fails_and_cancels_nobody() -> None:
