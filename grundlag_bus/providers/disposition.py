@@ -207,12 +207,12 @@ def of_absent(call: Call, *, announced: bool, now: float) -> End | Again:
 
 
 def before_run(
-    call: Call, policy: Policy, *, lost: int | None, alone_at: int | None = None
+    call: Call, policy: Policy, *, lost: int | None, alone_at: int | None = None, alone_in: str | None = None
 ) -> Start | StartAlone | End | Dead:
     """Decide what is to be done with a call that was handed out before.
 
     lost: None where the broker's count means nothing; alone_at: how often it had been lost when it was last started
-    alone, None for never.
+    alone, None for never; alone_in: the worker where that was, if it is known.
     """
     if not policy.rerun and lost != 0:
         told = "a worker that had it ended without a word, and it may not be started again"
@@ -222,15 +222,20 @@ def before_run(
     lost_alone = alone_at is not None and lost > alone_at and lost >= policy.crashes
     if policy.crashes > 1 and lost < MOST_LOST and not lost_alone:
         return StartAlone()
-    return Dead(
-        Failed(
-            "attempts_exhausted",
-            f"{call.provider_id}.{call.action_id} lost its worker {lost} times"
-            + (", at last while nothing ran beside it" if lost_alone else "")
-            + ": see the workers' logs for what ended them.",
-            {"starts": min(lost, policy.crashes), "lost": lost},
-        )
-    )
+    return Dead(_lost(call, lost, starts=min(lost, policy.crashes), alone=lost_alone, where=alone_in))
+
+
+def _lost(call: Call, lost: int, *, starts: int, alone: bool, where: str | None) -> Failed:
+    told = f"{call.provider_id}.{call.action_id} lost its worker {lost} times"
+    if lost > starts:
+        told += f", {starts} of them at most after a start of its own (the others while it waited to be started)"
+    details: dict[str, Any] = {"starts": starts, "lost": lost}
+    if alone:
+        told += ", at last while nothing ran beside it"
+        if where is not None:
+            told += f", in {where}"
+            details["lastWorker"] = where
+    return Failed("attempts_exhausted", f"{told}: see the workers' logs for what ended them.", details)
 
 
 def after_run(outcome: Outcome, call: Call, policy: Policy, *, now: float) -> Disposition:

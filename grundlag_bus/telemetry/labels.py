@@ -31,6 +31,7 @@ CODES = frozenset(
         "provider_unavailable",
         "rejected",
         "state_invalid",
+        "unauthenticated",
     }
 )
 """The codes of failures that this package gives; an action may have others of its own."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 TURN_SECONDS = 0.2
 LONG_SECONDS = 2.0
 """From here on a blocking is told while it lasts: it may never end."""
+PATIENCE = 8.0
+"""Seconds of standing still after which a loop serves nobody: two heartbeats, then the broker ends its connection."""
 
 _LOOK_SECONDS = 0.1
 _LOGGER = get_logger("grundlag_bus.telemetry")

@@ -2,7 +2,7 @@
 
 Each process writes its counters and histograms to mapped files of its own in one directory, as prometheus_client's
 multiprocess mode does; what a killed process counted is in them too. Gauges are not among them: whoever exposes the
-whole knows how its processes stand.
+whole knows how its processes stand. Beside it stands how many processes have ended: grundlag_process_ends_total.
 
 The supervisor makes a `ProcessMetrics`, starts each child with `environment` in its environment (prometheus_client
 reads it when it is imported, so it must be there from the start), exposes the whole by `expose`, and calls `ended` with
@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -58,13 +59,16 @@ class _Files(Collector):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._changing = threading.Lock()
+        self._ends = 0
 
     def collect(self) -> Iterable[Metric]:
         with self._changing:
-            return list(MultiProcessCollector.merge(self._written("*"), accumulate=True))
+            counted = list(MultiProcessCollector.merge(self._written("*"), accumulate=True))
+            return [*counted, CounterMetricFamily("grundlag_process_ends", "Processes that ended.", value=self._ends)]
 
     def merge(self, pid: int) -> None:
         with self._changing:
+            self._ends += 1
             for kind in ("counter", "histogram", "summary"):
                 for file in self._written(f"{kind}_{pid}"):
                     total = MmapedDict(str(self._directory / f"{kind}_{_ENDED}.db"))

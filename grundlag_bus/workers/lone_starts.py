@@ -11,6 +11,7 @@ lost: how often it was lost before. A start that was given back instead, by a wo
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 _VERSION = 1
 
 
+@dataclass(frozen=True, slots=True)
+class LoneStart:
+    """lost: how often the call had been lost before; worker: where it was started."""
+
+    lost: int
+    worker: str | None
+
+
 class LoneStarts:
     """The stream of them, for one worker."""
 
@@ -35,7 +44,7 @@ class LoneStarts:
         self._worker = worker
         self._asked = self._answered = 0
         self._reading = asyncio.Lock()
-        self._known: dict[tuple[str, int], int] = {}
+        self._known: dict[tuple[str, int], LoneStart] = {}
 
     async def note(self, call: Call, *, lost: int, within: float) -> Fate:
         """Write down that the call is about to be started alone. within: seconds. Raises as `Transport.read` does."""
@@ -55,8 +64,8 @@ class LoneStarts:
             fate = await publish_confirmed(self._transport, stream.route, message, until=until)
         return fate
 
-    async def last(self, call: Call) -> int | None:
-        """Return how often this generation of the call had been lost when it was last started alone, if it was.
+    async def last(self, call: Call) -> LoneStart | None:
+        """Return the last start of this generation of the call that was alone, if there was one.
 
         Those who ask meanwhile share the next reading. Raises as `Transport.read` does.
         """
@@ -70,7 +79,7 @@ class LoneStarts:
         return self._known.get((call.call_id, call.generation))
 
 
-def _read(entries: Iterable[bytes]) -> dict[tuple[str, int], int]:
+def _read(entries: Iterable[bytes]) -> dict[tuple[str, int], LoneStart]:
     last = {}
     for entry in entries:
         try:
@@ -80,5 +89,6 @@ def _read(entries: Iterable[bytes]) -> dict[tuple[str, int], int]:
         match read:
             case {"v": int(version), "callId": str(call_id), "generation": int(generation), "lost": int(lost)}:
                 if version == _VERSION:
-                    last[call_id, generation] = lost
+                    worker = read.get("worker")
+                    last[call_id, generation] = LoneStart(lost, worker if isinstance(worker, str) else None)
     return last

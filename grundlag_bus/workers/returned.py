@@ -30,7 +30,32 @@ PAUSE = 1.0
 Decision = Start | StartAlone | End | Dead | None
 """None: the bus does not tell what a decision needs."""
 
+_MOST_WAITED = 1000
+
+_WHY = {
+    Fate.FORBIDDEN: "this user may not write to the broker's default exchange, through which a worker notes that it "
+    "starts a call alone: give it write permission on amq.default too; without it a call whose workers die is given up "
+    "by their number, whoever killed them"
+}
+
 _LOGGER = get_logger("grundlag_bus.workers")
+
+
+class _Newest:
+    """The newest of many ids."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[str, None] = {}
+
+    def add(self, id: str) -> bool:  # noqa: A002  the word
+        """Keep an id, and say whether it is new."""
+        if id in self._kept:
+            return False
+        self._kept[id] = None
+        if len(self._kept) > self._most:
+            del self._kept[next(iter(self._kept))]
+        return True
 
 
 class Returned:
@@ -44,6 +69,7 @@ class Returned:
         self._outbox = outbox
         self._alone = alone
         self._lone_starts = LoneStarts(transport, worker)
+        self._waited = _Newest(_MOST_WAITED)
 
     async def serve(self, run: Run, begin: Callable[[Run], Awaitable[None]]) -> None:
         """Bring the call to its end, by `begin` where it is to be started."""
@@ -76,12 +102,13 @@ class Returned:
         decision = before_run(call, policy, lost=run.lost)
         if isinstance(decision, StartAlone) and run.lost >= policy.crashes:
             try:
-                alone_at = await self._lone_starts.last(call)
+                alone = await self._lone_starts.last(call)
             except (BusUnreachableError, TransportClosedError):
                 return None
             except GrundlagError as error:
                 return self._by_count(run, str(error))
-            return before_run(call, policy, lost=run.lost, alone_at=alone_at)
+            if alone is not None:
+                return before_run(call, policy, lost=run.lost, alone_at=alone.lost, alone_in=alone.worker)
         return decision
 
     def _by_count(self, run: Run, reason: str) -> Decision:
@@ -90,7 +117,8 @@ class Returned:
         return before_run(run.call, self.policy(run), lost=run.lost, alone_at=0)
 
     async def _has_turn(self, run: Run) -> bool:
-        _LOGGER.info("call_waits_to_run_alone", call_id=run.call.call_id, lost=run.lost)
+        if self._waited.add(run.call.call_id):
+            _LOGGER.info("call_waits_to_run_alone", call_id=run.call.call_id, lost=run.lost)
         return await self._alone.turn(run, left=run.call.deadline - self._transport.now())
 
     async def _noted(self, run: Run) -> Decision:
@@ -106,7 +134,7 @@ class Returned:
                 return StartAlone()
             case Fate.CLOSED | Fate.GIVEN_UP:
                 return None
-        return self._by_count(run, fate.name.lower())
+        return self._by_count(run, _WHY.get(fate, fate.name.lower()))
 
     async def _do(self, run: Run, decision: Decision, begin: Callable[[Run], Awaitable[None]]) -> None:
         match decision:

@@ -230,6 +230,8 @@ class Serving:
     async def _begin(self, run: Run) -> None:
         run.begun = True
         run.since = asyncio.get_running_loop().time()
+        if run.lost:
+            _LOGGER.info("call_started_again", call_id=run.call.call_id, lost=run.lost, worker=self._name)
         self._told.started(run)
         await self._outbox.carry_out(run, await self._run(run))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from grundlag_bus.errors import EnvelopeError
+from grundlag_bus.telemetry.loop import PATIENCE
 from grundlag_bus.telemetry.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from grundlag_bus.telemetry.loop import LoopWatch
     from grundlag_bus.transport.base import TransportState
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 LIVE_WITHIN = 30.0
 """Seconds that the event loop may stand still."""
+MOST_CALLS = 20
+"""Calls that a status names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class WorkerStatus:
     """How a worker stands at this moment.
 
     started: it takes calls, which it does no more once it drains; blocked: the broker does not let it publish, by its
-    memory or disk alarm; consumers: of all its queues.
+    memory or disk alarm; consumers: of all its queues; still: seconds that its event loop has not turned for; calls:
+    ids of calls that run, those that began last, 20 at most.
     """
 
     name: str
@@ -39,9 +43,13 @@ class WorkerStatus:
     blocked: bool
     consumers_wanted: int
     consumers_actual: int
+    still: float = 0.0
+    calls: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, worker: Worker, transport: TransportState, *, draining: bool) -> WorkerStatus:
+    def of(
+        cls, worker: Worker, transport: TransportState, *, draining: bool, still: float, calls: Sequence[str]
+    ) -> WorkerStatus:
         return cls(
             name=worker.name,
             providers=worker.providers,
@@ -53,6 +61,8 @@ class WorkerStatus:
             blocked=transport.blocked,
             consumers_wanted=transport.consumers_wanted,
             consumers_actual=transport.consumers_actual,
+            still=round(still, 1),
+            calls=tuple(calls[-MOST_CALLS:]),
         )
 
 
@@ -65,11 +75,16 @@ def encode_status(status: WorkerStatus) -> bytes:
 
 
 def decode_status(body: bytes) -> WorkerStatus:
-    """Read a status; fields that are unknown here are ignored, those of a newer worker. Raises EnvelopeError."""
+    """Read a status; fields of a newer worker are ignored, and an older one lacks some. Raises EnvelopeError."""
     try:
         data = orjson.loads(body)
-        known = {field.name: data[_camel(field.name)] for field in fields(WorkerStatus)}
-        return WorkerStatus(**{**known, "providers": tuple(data["providers"]), "lanes": tuple(data["lanes"])})
+        read: dict[str, Any] = {
+            field.name: data[name]
+            for field in fields(WorkerStatus)
+            if (name := _camel(field.name)) in data or field.default is MISSING
+        }
+        lists: dict[str, Any] = {name: tuple(read[name]) for name in ("providers", "lanes", "calls") if name in read}
+        return WorkerStatus(**{**read, **lists})
     except (orjson.JSONDecodeError, TypeError, KeyError) as error:
         raise EnvelopeError(f"it is no worker's status ({error})") from error
 
@@ -95,6 +110,9 @@ def _reasons(status: WorkerStatus) -> Iterator[str]:
         yield "draining"
     elif not status.started:
         yield "starting"
+    if status.still > PATIENCE:
+        yield f"the event loop has not turned for {status.still:.0f} s, and the broker ends its connection after 8 s"
+        return  # what is known of the rest was so before
     if not status.connected:
         yield "not connected to the broker"
         return  # what is known of the rest is of the connection before

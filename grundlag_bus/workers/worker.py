@@ -122,7 +122,13 @@ class Worker:
 
     def status(self) -> WorkerStatus:
         """Tell how it stands now. May be asked in any thread."""
-        return WorkerStatus.of(self, self._transport.state, draining=self._local.drain.begun)
+        return WorkerStatus.of(
+            self,
+            self._transport.state,
+            draining=self._local.drain.begun,
+            still=self._watch.late,
+            calls=[run.call.call_id for run in tuple(self._serving.runs.values()) if run.begun and not run.over],
+        )
 
     def ready(self) -> Report:
         """Report whether it takes calls and can reply to them. May be asked in any thread."""

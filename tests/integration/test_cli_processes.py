@@ -137,13 +137,37 @@ async def test_what_a_killed_process_was_at_is_done_by_others_and_another_one_ta
         await eventually(lambda: len(lines(file)) > 20)
         os.kill(before[0], signal.SIGKILL)
         ended = await served.wait_for("process_ended")
-        assert (ended["how"], ended["again_in"]) == ("by SIGKILL", 1.0)
+        assert (ended["how"], ended["again_in"], ended["pid"]) == ("by SIGKILL", 1.0, before[0])
+        assert f"-{before[0]}-" in ended["worker"]
+        assert 0 < len(ended["call_ids"]) <= 20
+        await served.tells("grundlag_process_ends_total 1.0")
         await asyncio.gather(*calls)
         assert lines(file).keys() == {str(n) for n in range(200)}
         await served.wait_for("serving")
         assert len(served.children) == 2
         assert before[1] in served.children
         assert before[0] not in served.children
+
+
+async def test_while_every_loop_is_blocked_nothing_is_ready_and_each_process_is_named(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    files = [tmp_path / "a", tmp_path / "b"]
+    async with fleet(cli, "--concurrency", "1") as served:
+        calls = [
+            asyncio.create_task(served.call("swiftBlock", file=str(file), line="1", seconds=40.0)) for file in files
+        ]
+        children = served.children
+        await eventually(lambda: all(file.exists() for file in files))
+        for metric in ("workers_serving", "workers_connected", "consumers_actual"):
+            await served.tells(f"grundlag_{metric} 0.0")
+        ready, reasons = await served.health("/ready")
+        assert not ready
+        assert [f"(pid {pid})" in reason for pid, reason in zip(children, reasons, strict=True)] == [True, True]
+        assert all("has not been heard of for" in reason for reason in reasons)
+        for call, child in zip(calls, children, strict=True):
+            call.cancel()
+            os.kill(child, signal.SIGKILL)
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------

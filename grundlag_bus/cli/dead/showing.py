@@ -121,7 +121,7 @@ def _id_length(ids: Collection[str]) -> int:
 
 def _print(letter: Letter) -> None:
     reason, call = letter.reason, letter.call
-    told = [("id", letter.id), ("died", when(letter) + (f" at {letter.worker}" if letter.worker else ""))]
+    told = [("id", letter.id), ("died", when(letter) + (f", given up by {letter.worker}" if letter.worker else ""))]
     if call is not None:
         user = "" if call.user_id is None else f" for {call.user_id}"
         told.append(("call", f"{name_of(letter)} in lane {call.lane}{user}, started {letter.starts} times"))

@@ -22,7 +22,7 @@ from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.worker.one import Serving, open_worker
 from grundlag_bus.cli.worker.pace import Pace
 from grundlag_bus.cli.worker.signals import on_signals
-from grundlag_bus.cli.worker.status import ABORT, DRAIN, status_line
+from grundlag_bus.cli.worker.status import ABORT, DRAIN, REPORT_EVERY, status_line
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 COUNTED_IN = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the directory of what processes count together."""
-
-REPORT_EVERY = 1.0
-"""Seconds."""
 
 _MOST_UNREAD = 65_536  # bytes of reports that are kept for a supervisor which does not read
 

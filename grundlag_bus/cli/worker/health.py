@@ -2,7 +2,8 @@
 
 Live: each is heard of. Otherwise its loop is blocked, or its start hangs, and the supervisor is about to replace it.
 Ready: at least one serves, and none is failing, which is: dying again and again. A process that died once is started
-again within seconds and fails nothing as long as another one serves.
+again within seconds, and one that is silent for longer than the broker is patient serves nobody: neither fails anything
+as long as another one serves. Where the whole is not ready, each that does not serve is named.
 """
 
 from __future__ import annotations
@@ -35,11 +36,6 @@ class Seen:
         return f"process {self.number}" if self.pid is None else f"process {self.number} (pid {self.pid})"
 
 
-def is_silent(seen: Seen, pace: Pace) -> bool:
-    """Whether a process has not been heard of for too long."""
-    return _silent_beyond(seen, pace.silent_after, pace)
-
-
 def is_to_be_replaced(seen: Seen, pace: Pace) -> bool:
     """Whether a process has not been heard of for so long that waiting is over."""
     return _silent_beyond(seen, pace.replaced_after, pace)
@@ -47,27 +43,35 @@ def is_to_be_replaced(seen: Seen, pace: Pace) -> bool:
 
 def not_live(processes: Iterable[Seen], pace: Pace) -> tuple[str, ...]:
     """Return what speaks against liveness."""
-    return tuple(f"{seen} has not been heard of for {seen.silent:.0f} s" for seen in processes if is_silent(seen, pace))
+    return tuple(_silence(seen) for seen in processes if _silent_beyond(seen, pace.silent_after, pace))
 
 
 def not_ready(processes: Sequence[Seen], pace: Pace) -> tuple[str, ...]:
     """Return what speaks against readiness."""
-    failing = tuple(
-        f"{seen} ended {seen.deaths} times in a row, at last {seen.ended}"
-        for seen in processes
-        if seen.deaths >= pace.failing_at
-    )
-    if any(seen.unready == () and not is_silent(seen, pace) for seen in processes):
-        return failing
-    return failing + tuple(f"{seen} {_why(seen, pace)}" for seen in processes if seen.deaths < pace.failing_at)
+    wrong = [why for seen in processes if (why := _wrong(seen, pace)) is not None]
+    failing = any(seen.deaths >= pace.failing_at for seen in processes)
+    return () if len(wrong) < len(processes) and not failing else tuple(wrong)
 
 
-def _why(seen: Seen, pace: Pace) -> str:
+def _wrong(seen: Seen, pace: Pace) -> str | None:
+    """Say why a process does not serve, or what is to be feared for it."""
+    if seen.deaths >= pace.failing_at:
+        return f"{seen} ended {seen.deaths} times in a row, at last {seen.ended}"
     if seen.pid is None:
-        return f"ended {seen.ended} and is about to be started again" if seen.ended else "is not started yet"
-    if is_silent(seen, pace):
-        return f"has not been heard of for {seen.silent:.0f} s"
-    return "is starting" if seen.unready is None else ", ".join(seen.unready)
+        return (
+            f"{seen} ended {seen.ended} and is about to be started again"
+            if seen.ended
+            else f"{seen} is not started yet"
+        )
+    if _silent_beyond(seen, pace.unready_after, pace):
+        return _silence(seen)
+    if seen.unready is None:
+        return f"{seen} is starting"
+    return f"{seen}: {', '.join(seen.unready)}" if seen.unready else None
+
+
+def _silence(seen: Seen) -> str:
+    return f"{seen} has not been heard of for {seen.silent:.0f} s"
 
 
 def _silent_beyond(seen: Seen, seconds: float, pace: Pace) -> bool:

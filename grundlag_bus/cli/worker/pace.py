@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grundlag_bus.telemetry.loop import PATIENCE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How often processes are looked at, how long they may be silent, and when they are started again.
 
-    Silent for `silent_after`, a process fails the health of the whole; for `replaced_after`, it is killed and replaced:
-    its loop is blocked, and its neighbours need not pay for that. One that never reported is starting, which may take
-    `starting_within`. One that has lived for `settled_after` is well again, whatever came before; one that died
-    `failing_at` times without that cannot live; it takes more than one call that kills whoever runs it.
+    Silent for `unready_after`, a process serves nobody: its loop is blocked, and the broker has lost patience. Silent
+    for `silent_after`, it fails the health of the whole; for `replaced_after`, it is killed and replaced, since its
+    neighbours need not pay for that. One that never reported is starting, which may take `starting_within`. One that
+    has lived for `settled_after` is well again, whatever came before; one that died `failing_at` times without that
+    cannot live; it takes more than one call that kills whoever runs it.
     """
 
     look_every: float = 1.0
+    unready_after: float = PATIENCE
     silent_after: float = 30.0
     replaced_after: float = 45.0
     starting_within: float = 300.0

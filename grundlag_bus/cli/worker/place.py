@@ -6,13 +6,14 @@ import asyncio
 import signal
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.worker.health import Seen, is_to_be_replaced
-from grundlag_bus.cli.worker.status import DRAIN
+from grundlag_bus.cli.worker.status import DRAIN, REPORT_EVERY
 from grundlag_bus.workers.status import ready
 
 if TYPE_CHECKING:
@@ -43,13 +44,18 @@ class Place:
         self._process: WorkerProcess | None = None
         self._deaths = 0
         self._ended = ""
+        self._known: dict[str, Any] = {}
         self.tried = asyncio.Event()
         """Set when its first process serves, or has ended."""
 
     @property
     def status(self) -> WorkerStatus | None:
-        """What its process reported last."""
-        return None if self._process is None else self._process.status
+        """What its process reported last, and how long its loop has stood still since. Asked in any thread."""
+        process = self._process
+        if process is None or process.status is None:
+            return None
+        still = time.monotonic() - process.heard_at - REPORT_EVERY
+        return replace(process.status, still=round(max(still, process.status.still), 1))
 
     @property
     def calls(self) -> int:
@@ -80,7 +86,9 @@ class Place:
                 return code
             self._deaths = 1 if lived >= self._pace.settled_after else self._deaths + 1
             pause = self._pace.pause(self._deaths)
-            _LOGGER.warning("process_ended", process=self._number, how=self._ended, lived=lived, again_in=pause)
+            _LOGGER.warning(
+                "process_ended", process=self._number, **self._known, how=self._ended, lived=lived, again_in=pause
+            )
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), pause)
         return Exit.COMPLETED
@@ -89,7 +97,8 @@ class Place:
         """Kill the process if it has been silent for too long."""
         seen = self.seen()
         if self._process is not None and is_to_be_replaced(seen, self._pace):
-            _LOGGER.error("process_silent", process=self._number, pid=seen.pid, seconds=round(seen.silent, 1))
+            seconds = round(seen.silent, 1)
+            _LOGGER.error("process_silent", process=self._number, **_known(self._process), seconds=seconds)
             self._process.kill()
 
     def stop(self, word: bytes = DRAIN) -> None:
@@ -102,7 +111,7 @@ class Place:
     def kill(self) -> None:
         """End the process that did not end by itself."""
         if self._process is not None:
-            _LOGGER.error("process_killed", process=self._number, pid=self._process.pid, calls=self.calls)
+            _LOGGER.error("process_killed", process=self._number, **_known(self._process), calls=self.calls)
             self._process.kill()
 
     def _heard(self) -> None:
@@ -116,15 +125,23 @@ class Place:
             process = await self._start(self._heard)
         except OSError as error:  # no memory, no process ids
             self._ended = f"because the system refused to start it ({error.strerror})"
+            self._known = {}
             return Exit.FAILED, 0.0
         self._process = process
         if self._stop.is_set():
             process.tell(DRAIN)
         code = await process.ended()
         self._process = None
+        self._known = _known(process)
         self._ended = _told(code)
         self._gone(process.pid)
         return code, round(time.monotonic() - started, 1)
+
+
+def _known(process: WorkerProcess) -> dict[str, Any]:
+    """Give the log what the process said last: who it is, and some of the calls that it ran."""
+    status = process.status
+    return {"pid": process.pid} | ({} if status is None else {"worker": status.name, "call_ids": status.calls})
 
 
 def _told(code: int) -> str:

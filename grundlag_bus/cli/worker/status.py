@@ -9,6 +9,8 @@ from grundlag_bus.workers.status import WorkerStatus, encode_status
 
 DRAIN = b"drain\n"
 ABORT = b"abort\n"
+REPORT_EVERY = 1.0
+"""Seconds."""
 
 
 def status_line(status: WorkerStatus) -> bytes:

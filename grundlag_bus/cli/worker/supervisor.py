@@ -72,10 +72,12 @@ class Supervisor:
 
     def ready(self) -> Report:
         """Tell whether calls are served."""
-        return Report.of(("draining",) if self._received else not_ready(self._seen(), self._pace))
+        if self._received:
+            return Report.of(("draining",))
+        return Report.of(not_ready(self._seen(), self._pace))
 
     def statuses(self) -> tuple[WorkerStatus, ...]:
-        """Tell what the processes there are reported last."""
+        """Tell what the processes there are reported last, and how long they have been silent."""
         return tuple(status for place in self._places if (status := place.status) is not None)
 
     def _seen(self) -> tuple[Seen, ...]:

@@ -21,6 +21,7 @@ from grundlag_bus.telemetry import (
     ReplyLate,
 )
 from grundlag_bus.telemetry.exposition import expose
+from grundlag_bus.telemetry.processes import ProcessMetrics
 from grundlag_bus.telemetry.prometheus import PrometheusHook
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,12 +41,13 @@ EVENTS = (
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, tuple[str, set[str]]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, set[str]]]:
     """Give each metric as the README names it, with its type and labels."""
     hook = PrometheusHook()
     for event in EVENTS:
         hook(event)
-    families = text_string_to_metric_families(expose(hook.collectors).decode())
+    written = (expose(hook.collectors), ProcessMetrics(tmp_path_factory.mktemp("counts")).expose())
+    families = [family for page in written for family in text_string_to_metric_families(page.decode())]
     return {
         f"{family.name}_total" if family.type == "counter" else family.name: (
             family.type,

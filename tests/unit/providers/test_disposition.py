@@ -212,6 +212,14 @@ def test_a_dead_call_tells_how_often_it_was_started_and_lost() -> None:
     dead = before_run(call(), Policy(), lost=7, alone_at=6)
     assert isinstance(dead, Dead)
     assert dead.response.details == {"starts": 3, "lost": 7}
+    assert "lost its worker 7 times, 3 of them at most after a start of its own" in dead.response.message
+
+
+def test_a_dead_call_tells_in_which_worker_it_was_lost_with_nothing_beside_it() -> None:
+    dead = before_run(call(), Policy(), lost=3, alone_at=2, alone_in="host-7-abc")
+    assert isinstance(dead, Dead)
+    assert dead.response.details == {"starts": 3, "lost": 3, "lastWorker": "host-7-abc"}
+    assert "lost its worker 3 times, at last while nothing ran beside it, in host-7-abc:" in dead.response.message
 
 
 @pytest.mark.parametrize("crashes", [0, -1])

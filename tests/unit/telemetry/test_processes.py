@@ -41,8 +41,10 @@ def test_what_two_processes_count_adds_up_and_stays_when_one_is_killed(tmp_path:
         second.kill()
         second.wait()
         assert _calls(metrics) == 7
+        assert Scrape(metrics.expose()).value("grundlag_process_ends_total") == 0
 
         metrics.ended(second.pid)
+        assert Scrape(metrics.expose()).value("grundlag_process_ends_total") == 1
         metrics.ended(second.pid)
 
         assert _calls(metrics) == 7

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -35,7 +36,7 @@ _STATUS = WorkerStatus(
     connected=True,
     blocked=False,
     consumers_wanted=2,
-    consumers_actual=1,
+    consumers_actual=2,
 )
 
 
@@ -177,7 +178,7 @@ def test_a_known_code_has_its_label_however_many_others_came_before(hook: Promet
 
 
 def test_where_workers_stand_is_summed_when_it_is_asked_for() -> None:
-    draining = replace(_STATUS, draining=True, connected=False, blocked=True, in_flight=1)
+    draining = replace(_STATUS, draining=True, connected=False, blocked=True, in_flight=1, consumers_actual=0)
 
     scraped = Scrape(expose(CollectorRegistry(), [_STATUS, draining]))
 
@@ -189,12 +190,35 @@ def test_where_workers_stand_is_summed_when_it_is_asked_for() -> None:
         "calls_in_flight": 4,
         "consumers_wanted": 4,
         "consumers_actual": 2,
+        "loop_still_seconds": 0,
     }
+
+
+@pytest.mark.parametrize("still", [8.5, 20.0])
+def test_a_worker_whose_loop_stands_still_serves_nothing_whatever_it_said_before(still: float) -> None:
+    scraped = Scrape(expose(CollectorRegistry(), [replace(_STATUS, still=1.5), replace(_STATUS, still=still)]))
+
+    assert {name: scraped.value(f"grundlag_{name}") for name in _GAUGES} == {
+        "workers": 2,
+        "workers_serving": 1,
+        "workers_connected": 1,
+        "workers_blocked": 0,
+        "calls_in_flight": 6,
+        "consumers_wanted": 4,
+        "consumers_actual": 2,
+        "loop_still_seconds": still,
+    }
+
+
+@pytest.mark.parametrize("lacking", [{"connected": False}, {"consumers_actual": 1}, {"started": False}])
+def test_only_who_is_connected_and_consumes_takes_calls(lacking: dict[str, Any]) -> None:
+    scraped = Scrape(expose(CollectorRegistry(), [replace(_STATUS, **lacking)]))
+    assert scraped.value("grundlag_workers_serving") == 0
 
 
 _GAUGES = (
     *("workers", "workers_serving", "workers_connected", "workers_blocked"),
-    *("calls_in_flight", "consumers_wanted", "consumers_actual"),
+    *("calls_in_flight", "consumers_wanted", "consumers_actual", "loop_still_seconds"),
 )
 
 

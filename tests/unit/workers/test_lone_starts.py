@@ -13,7 +13,7 @@ from grundlag_bus.schema.envelope import new_call_id
 from grundlag_bus.transport import Message
 from grundlag_bus.transport.topology import Stream
 from grundlag_bus.workers.confirmed import Fate
-from grundlag_bus.workers.lone_starts import LoneStarts
+from grundlag_bus.workers.lone_starts import LoneStart, LoneStarts
 from tests.support.transports import in_time
 
 
@@ -43,7 +43,7 @@ async def test_the_last_start_of_a_generation_is_read_by_another_worker(transpor
     assert await reader.last(call) is None
     for lost in (2, 5):
         assert await writer.note(call, lost=lost, within=5) is Fate.CONFIRMED
-        assert await reader.last(call) == lost
+        assert await reader.last(call) == LoneStart(lost, "one")
     assert await reader.last(replace(call, generation=2)) is None
     assert await reader.last(a_call()) is None
 
@@ -51,7 +51,7 @@ async def test_the_last_start_of_a_generation_is_read_by_another_worker(transpor
 async def test_the_first_note_of_a_namespace_makes_the_stream(transport: Counting) -> None:
     call = a_call()
     assert await LoneStarts(transport, "one").note(call, lost=2, within=5) is Fate.CONFIRMED
-    assert await LoneStarts(transport, "two").last(call) == 2
+    assert await LoneStarts(transport, "two").last(call) == LoneStart(2, "one")
 
 
 async def test_those_who_ask_at_once_share_a_reading_that_is_not_older_than_their_question(
@@ -63,7 +63,7 @@ async def test_those_who_ask_at_once_share_a_reading_that_is_not_older_than_thei
     for call in calls:
         await starts.note(call, lost=3, within=5)
     before = transport.reads
-    assert await asyncio.gather(*(starts.last(call) for call in calls)) == [3] * 20
+    assert await asyncio.gather(*(starts.last(call) for call in calls)) == [LoneStart(3, "one")] * 20
     await first
     assert transport.reads <= before + 2  # of one that was under way nobody but who began it could be sure
 
@@ -74,7 +74,7 @@ async def test_who_stops_asking_spoils_it_for_nobody(transport: Counting) -> Non
     first, second = asyncio.create_task(starts.last(call)), asyncio.create_task(starts.last(call))
     await asyncio.sleep(0.002)
     first.cancel()
-    assert await second == 2
+    assert await second == LoneStart(2, "one")
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ async def test_what_is_no_note_is_passed_over(transport: Counting, entry: bytes)
     await transport.read(stream)
     await transport.publish(stream.route, Message(entry, "start"), deadline=in_time())
     await starts.note(call, lost=2, within=5)
-    assert await starts.last(call) == 2
+    assert await starts.last(call) == LoneStart(2, "one")

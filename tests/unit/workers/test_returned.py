@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from pydantic import BaseModel
+from structlog.testing import capture_logs
 
 from grundlag_bus import Call, MemoryTransport, Provider, ProviderRegistry, Request, Worker
 from grundlag_bus.errors import BusUnreachableError, PublishForbiddenError, PublishUnsureError, TopologyMismatchError
@@ -57,20 +58,21 @@ class Bench:
 
         self.worker = Worker(self.transport, ProviderRegistry([provider]))
 
-    async def lose(self, times: int) -> None:
+    async def lose(self, times: int, *, calls: int = 1) -> str:
         peer, inbox = MemoryTransport(bus=self.bus), Inbox()
         await peer.open()
         queue = peer.topology.call_queue("notes", "main")
-        await peer.subscribe(queue, inbox, prefetch=1)
-        call = Call(new_call_id(), "notes", "count", Request({}), in_time())
-        await peer.publish(
-            peer.topology.call_route("notes", "main"), Message(encode_call(call), "call"), deadline=in_time()
-        )
+        await peer.subscribe(queue, inbox, prefetch=calls)
+        asked = [Call(new_call_id(), "notes", "count", Request({}), in_time()) for _ in range(calls)]
+        for call in asked:
+            message = Message(encode_call(call), "call")
+            await peer.publish(peer.topology.call_route("notes", "main"), message, deadline=in_time())
         for lost in range(1, times + 1):
-            await inbox.holds(lost)
+            await inbox.holds(lost * calls)
             peer.reconnect()
-        await inbox.holds(times + 1)
+        await inbox.holds((times + 1) * calls)
         await peer.close()
+        return asked[0].call_id
 
     async def serve(self) -> RunningWorker:
         return await RunningWorker(self.worker, self.transport).started()
@@ -89,13 +91,38 @@ def bench() -> Bench:
     return Bench()
 
 
-async def test_a_last_start_that_may_not_be_written_down_is_made_once(bench: Bench) -> None:
+async def test_a_last_start_that_may_not_be_written_down_is_made_once_and_the_log_says_what_is_missing(
+    bench: Bench,
+) -> None:
     bench.transport.writing = PublishForbiddenError("no")
     await bench.lose(2)
-    running = await bench.serve()
-    await eventually(lambda: bench.starts == 1 and not bench.worker.in_flight)
-    await running.stop()
+    with capture_logs() as logs:
+        running = await bench.serve()
+        await eventually(lambda: bench.starts == 1 and not bench.worker.in_flight)
+        await running.stop()
     assert await bench.dead() == 0
+    [told] = [line["reason"] for line in logs if line["event"] == "lone_starts_unusable"]
+    assert "give it write permission on amq.default" in told
+
+
+async def test_a_call_that_is_started_again_is_named_in_the_log(bench: Bench) -> None:
+    call_id = await bench.lose(1)
+    with capture_logs() as logs:
+        running = await bench.serve()
+        await eventually(lambda: bench.starts == 1 and not bench.worker.in_flight)
+        await running.stop()
+    [told] = [line for line in logs if line["event"] == "call_started_again"]
+    assert (told["call_id"], told["lost"], told["worker"]) == (call_id, 1, bench.worker.name)
+
+
+async def test_calls_that_wait_to_run_alone_say_so_once_each(bench: Bench) -> None:
+    await bench.lose(2, calls=4)
+    with capture_logs() as logs:
+        running = await bench.serve()
+        await eventually(lambda: bench.starts == 4 and not bench.worker.in_flight)
+        await running.stop()
+    waited = [line["call_id"] for line in logs if line["event"] == "call_waits_to_run_alone"]
+    assert (len(waited), len(set(waited))) == (4, 4)
 
 
 @pytest.mark.parametrize("fault", ["writing", "reading"])

@@ -3,10 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
+from grundlag_bus.telemetry.loop import PATIENCE
 from grundlag_bus.telemetry.report import Report
-from grundlag_bus.workers.status import WorkerStatus, ready
+from grundlag_bus.transport.rabbitmq.transport import HEARTBEAT
+from grundlag_bus.workers.status import WorkerStatus, decode_status, encode_status, ready
 
 _SERVING = WorkerStatus(
     name="w1",
@@ -36,6 +39,10 @@ def test_a_worker_that_serves_is_ready() -> None:
         ({"blocked": True}, ("publishing is blocked by the broker's memory or disk alarm",)),
         ({"consumers_actual": 2}, ("2 of 3 consumers are there",)),
         (
+            {"still": 20.4, "draining": True},
+            ("draining", "the event loop has not turned for 20 s, and the broker ends its connection after 8 s"),
+        ),
+        (
             {"blocked": True, "consumers_actual": 2},
             ("publishing is blocked by the broker's memory or disk alarm", "2 of 3 consumers are there"),
         ),
@@ -43,3 +50,14 @@ def test_a_worker_that_serves_is_ready() -> None:
 )
 def test_a_worker_that_does_not_serve_says_why(changes: dict[str, Any], reasons: tuple[str, ...]) -> None:
     assert ready(replace(_SERVING, **changes)) == Report(ok=False, reasons=reasons)
+
+
+def test_a_loop_may_stand_still_for_a_moment_and_no_longer_than_the_broker_waits() -> None:
+    assert PATIENCE == 2 * HEARTBEAT
+    assert ready(replace(_SERVING, still=PATIENCE)) == Report(ok=True)
+
+
+def test_a_status_of_an_older_worker_is_read_without_what_it_does_not_tell() -> None:
+    told = orjson.loads(encode_status(replace(_SERVING, still=2.0, calls=("c1", "c2"))))
+    assert (told.pop("still"), told.pop("calls")) == (2.0, ["c1", "c2"])
+    assert decode_status(orjson.dumps(told)) == _SERVING
