@@ -5,13 +5,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-runtime
 STAMP := $(VENV)/.installed
+# In an environment of its own: it wants an older jsonschema-rs.
+SCHEMATHESIS := $(VENV)/schemathesis/bin/schemathesis
 INSTALL := PIP_CONSTRAINT='$(CURDIR)/constraints.txt' $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
 PORT ?= 5672
 export ICS
 
 .DEFAULT_GOAL := list
-.PHONY: list venv demo test contract long check lint types imports cover contract-3.10 mutants broker bench clean
+.PHONY: list venv demo test contract long check lint types imports cover contract-3.10 mutants broker schemathesis
+.PHONY: bench clean
 
 list:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z0-9.-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +71,13 @@ mutants: $(STAMP)  ## make the mistakes that other systems made, one by one, and
 
 broker: $(STAMP)  ## a RabbitMQ 4.3 of your own at amqp://guest:guest@127.0.0.1:5672/ (PORT=N) without Docker, until Ctrl-C
 	@$(BIN)/python -m ops.rabbitmq run --port $(PORT)
+
+$(SCHEMATHESIS):
+	@$(PYTHON) -m venv $(VENV)/schemathesis
+	@$(VENV)/schemathesis/bin/python -m pip install --quiet --disable-pip-version-check schemathesis==4.32.5
+
+schemathesis: $(STAMP) $(SCHEMATHESIS)  ## hold the HTTP host to its OpenAPI document; ARGS for schemathesis
+	@$(BIN)/python -m ops.schemathesis $(SCHEMATHESIS) $(ARGS)
 
 bench: $(STAMP)  ## calls per second beside hand-written aiormq and FastStream
 	$(BIN)/python -m ops.bench $(ARGS)

@@ -8,11 +8,12 @@ _DATA = frozenset(("default", "examples", "example", "const", "enum"))  # keywor
 _BY_NAME = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 
 INSTANT = {"type": "string", "format": "date-time"}
+_WORD = {"type": "string", "minLength": 1}
 ITEM = {
     "type": "object",
     "title": "Item",
     "description": "A typed thing in a conversation.",
-    "properties": {"id": {"type": "string"}, "type": {"type": "string"}, "data": {}, "createdAt": INSTANT},
+    "properties": {"id": _WORD, "type": _WORD, "data": {}, "createdAt": INSTANT},
     "required": ["id", "type", "data", "createdAt"],
 }
 ITEMS = {"type": "array", "items": {"$ref": "#/components/schemas/Item"}}

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5, help="runs of each contestant (default 5)")
     parser.add_argument("--bound", type=float, help="fail when we are slower than this share of aiormq at 64 in flight")
     given = parser.parse_args(arguments)
-    with _broker(given.url) as url:
+    with broker(given.url) as url:
         rows = {in_flight: _rounds(given, url, in_flight) for in_flight in IN_FLIGHT}
     print(_table(rows))
     ratio = _ratio(rows[IN_FLIGHT[-1]])
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _broker(url: str | None) -> Iterator[str]:
+def broker(url: str | None) -> Iterator[str]:
+    """Give the address of the broker that is measured: the one given, or a private node."""
     if url is not None:
         yield url
         return

@@ -45,11 +45,11 @@ class Measured:
 
 def measure(name: str, url: str, *, calls: int, in_flight: int) -> Measured:
     """Run a contestant's worker and caller, each in a process of its own."""
-    worker = _start("worker", name, url)
+    worker = start("worker", name, url)
     try:
         if worker.stdout is None or worker.stdin is None or worker.stdout.readline().strip() != "ready":
             raise RuntimeError(f"The worker of {name} did not start: see its error above.")
-        caller = _start("caller", name, url, str(calls), str(in_flight))
+        caller = start("caller", name, url, str(calls), str(in_flight))
         told = orjson.loads(caller.communicate(timeout=600)[0])
         worker.stdin.write("report\n")
         worker.stdin.flush()
@@ -65,7 +65,8 @@ def measure(name: str, url: str, *, calls: int, in_flight: int) -> Measured:
         worker.wait()
 
 
-def _start(*arguments: str) -> subprocess.Popen[str]:
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """Start a contestant's worker or caller in a process of its own."""
     command = [sys.executable, "-m", "ops.bench.contest", *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
