@@ -94,6 +94,10 @@ class Retry:
                 f"Retry(backoff={self.backoff!r}) is no pause: give seconds from 0 to {LONGEST_PAUSE}, or several."
             )
 
+    def applies(self, error: BaseException, attempt: int) -> bool:
+        """Whether the action may be started again after this attempt (from 1) raised that."""
+        return attempt < self.attempts and isinstance(error, self.on)
+
     def pause(self, attempt: int) -> float:
         """Return the seconds after the attempt of this number (from 1) failed."""
         if isinstance(self.backoff, int | float):

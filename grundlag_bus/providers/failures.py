@@ -37,11 +37,12 @@ def told_by_action(call: Call, error: ActionFailed, items: Items) -> Failed:
     return Failed(code, message, details, error.retryable, items)
 
 
-def internal(call: Call, error: BaseException, items: Items) -> Failed:
-    """Log what was raised in full, and tell its type and where the log line is."""
+def internal(call: Call, error: BaseException, items: Items, *, again: bool = False) -> Failed:
+    """Log what was raised in full, and tell its type and where the log line is. again: the action is tried again."""
     reference = uuid.uuid4().hex[:12]
     kind = type(error).__name__
-    _LOGGER.error("action_raised", **_fields(call), reference=reference, exc_info=error)
+    log = _LOGGER.warning if again else _LOGGER.error
+    log("action_raised", **_fields(call), reference=reference, attempt=call.attempt, again=again, exc_info=error)
     return Failed(
         "internal",
         f"Action {call.provider_id}.{call.action_id} raised {kind}: the log of its worker has it under {reference}.",

@@ -61,7 +61,9 @@ def of_error(error: BaseException, run: Started, interrupts: Interrupts) -> Outc
             ActionOutputValidationError() as wrong,
         ):
             return Ended(failures.output_refused(call, wrong, items))
-    return Raised(error, failures.internal(call, error, items))
+    retry = action.policy.retry
+    again = retry is not None and retry.applies(error, call.attempt)
+    return Raised(error, failures.internal(call, error, items, again=again))
 
 
 def _of_signal(signal: ToolInterrupt | Defer, run: Started, interrupts: Interrupts) -> Outcome:

@@ -137,7 +137,7 @@ class RemoteAction:
             raise ActionInputValidationError(action.id, issues)
         call_id, resumption = new_call_id(), None
         if context.resumption is not None:
-            resumption = self._resumption(context.resumption)
+            resumption = self._resumption(context.resumption, user_id)
             claims = [self.provider_id, action.id, user_id, resumption.state, data]
             call_id = derived_call_id(resumption.interrupt_id, resumption.answer, claims)
         now = self.clock()
@@ -160,14 +160,15 @@ class RemoteAction:
             raise NotJsonError(Issue(("timeout",), "not_finite", "NaN is no time: give seconds"))
         return max(context.timeout, -1.0)  # past is past, and no instant before the calendar's first
 
-    def _resumption(self, given: ToolResumption) -> Resumption:
+    def _resumption(self, given: ToolResumption, user_id: str | None) -> Resumption:
         try:
             answer = plain(given.answer)
         except NotJsonError as error:
             raise AnswerInvalidError(self.action.id, [error.issue]) from error
         if self._answer is not None and (issues := self._answer.issues(answer)):
             raise AnswerInvalidError(self.action.id, issues)
-        interrupt_id, state, by = plain((given.interrupt_id, given.state, given.by), at=("resumption",))
+        by = user_id if given.by is None else given.by
+        interrupt_id, state, by = plain((given.interrupt_id, given.state, by), at=("resumption",))
         return Resumption(interrupt_id, answer, state, by)
 
     def _outcome(self, response: Response, data: Any) -> Any:

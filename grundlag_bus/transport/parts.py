@@ -25,11 +25,12 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue and its bindings. `arguments` are the broker's, verbatim."""
+    """A queue and its bindings. `arguments` are the broker's, verbatim. passing: deleted with its only subscription."""
 
     name: str
     bindings: tuple[Binding, ...]
     arguments: dict[str, Any] = field(hash=False)
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class Topology:
             f"{self.prefix}.replies.{process}",
             (Binding(self.replies, process),),
             _passing(300_000),
+            passing=True,
         )
 
     def reply_route(self, mailbox: str) -> Route:
@@ -129,7 +130,7 @@ class Topology:
 
     def control_queue(self, name: str) -> Queue:
         """Name where one worker hears what is said to all; it is gone a minute after the worker."""
-        return Queue(f"{self.prefix}.control.{name}", (Binding(self.control, "#"),), _passing(60_000))
+        return Queue(f"{self.prefix}.control.{name}", (Binding(self.control, "#"),), _passing(60_000), passing=True)
 
     def control_route(self, kind: Literal["cancel", "ping"]) -> Route:
         return Route(self.control.name, kind)
@@ -151,7 +152,7 @@ class Topology:
 
     def event_queue(self, name: str, pattern: str) -> Queue:
         """Name where one listener hears the events that match, for example ``calendar.*``."""
-        return Queue(f"{self.prefix}.events.{name}", (Binding(self.events, pattern),), _passing(60_000))
+        return Queue(f"{self.prefix}.events.{name}", (Binding(self.events, pattern),), _passing(60_000), passing=True)
 
     def event_route(self, provider_id: str, event_id: str) -> Route:
         return Route(self.events.name, f"{provider_id}.{event_id}")

@@ -96,6 +96,8 @@ class Outbox:
                 raise
             if fate is Fate.CLOSED:
                 run.nack()
+            elif fate is Fate.NOBODY:
+                _LOGGER.info("reply_not_wanted", call_id=call.call_id, mailbox=mailbox)  # its caller has closed the bus
             elif fate is not Fate.CONFIRMED:
                 _LOGGER.warning("reply_not_taken", call_id=call.call_id, mailbox=mailbox, reason=fate.name.lower())
 

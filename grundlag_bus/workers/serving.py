@@ -154,7 +154,7 @@ class Serving:
             if reply is not None:
                 self._start(run, self._only_reply(run, reply))
             elif call.call_id in self._cancelled:
-                self._start(run, self._end_cancelled(run, redelivered=delivery.redelivered))
+                self._start(run, self._end_cancelled(run))
             else:
                 self.runs[call.call_id] = run
                 self._start(run, self._serve(run))
@@ -192,9 +192,16 @@ class Serving:
         response = outcome_unknown(run.call, why, published=True)
         await self._outbox.reply(run, encode_reply(self._local.reply(run.call, response)))
 
-    async def _end_cancelled(self, run: Run, *, redelivered: bool) -> None:
-        """Reply to a call that was cancelled before it came here."""
-        response = cancelled(run.call, published=redelivered or run.call.generation > 1)
+    async def _end_cancelled(self, run: Run) -> None:
+        """Reply to a call that was cancelled before it came here.
+
+        Whoever had it and was lost may live, out of the broker's sight, and its action may run on.
+        """
+        lost = run.lost > 0 or (run.redelivered and not self._transport.broker.counts_only_losses)
+        if lost:
+            response = outcome_unknown(run.call, "it was cancelled after its worker was lost", published=True)
+        else:
+            response = cancelled(run.call, published=run.redelivered or run.call.generation > 1)
         self._told.ended(run, response)
         await self._only_reply(run, encode_reply(self._local.reply(run.call, response)))
 

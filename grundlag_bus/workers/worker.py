@@ -153,7 +153,7 @@ class Worker:
                 self._share.check_broker(self._transport.broker)
                 await self._control.open()
                 await self._serving.open()
-                await announce(self._transport, self._registry)
+                await announce(self._transport, self._registry, worker=self.name)
                 self.started.set()
                 await self._aborted.wait()
             finally:
@@ -171,7 +171,7 @@ class Worker:
     async def _announce_again(self) -> None:
         """Announce what is offered: a broker that lost a queue may have lost the manifests too."""
         try:
-            await announce(self._transport, self._registry)
+            await announce(self._transport, self._registry, worker=self.name)
         except GrundlagError as error:
             _LOGGER.warning("announcing_failed", reason=str(error), worker=self.name)
 

@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from grundlag_bus.errors import (
     UnroutableError,
 )
 from grundlag_bus.transport import Message
-from grundlag_bus.transport.rabbitmq import Address, RabbitTransport, frames
+from grundlag_bus.transport.rabbitmq import Address, RabbitTransport, frames, kept_queue, subscription
 from grundlag_bus.transport.rabbitmq.connection import Connection
 from grundlag_bus.transport.rabbitmq.consumer import Consumer
 from grundlag_bus.transport.rabbitmq.declare import declare_queue
@@ -640,7 +640,7 @@ async def test_a_queue_that_was_made_anew_only_in_part_is_completed_and_says_so_
     async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
         mailbox = transport.topology.mailbox("ada")
         await transport.subscribe(mailbox, inbox, prefetch=10, renewed=lambda: renewed.append(1))
-        monkeypatch.setattr("grundlag_bus.transport.rabbitmq.subscription.declare_queue", declare_in_part)
+        monkeypatch.setattr(kept_queue, "declare_queue", declare_in_part)
         async with channel_of(amqp_url) as channel:
             await channel.queue_delete(mailbox.name)
         await eventually(lambda: declares > 0)
@@ -1074,7 +1074,8 @@ async def test_a_mailbox_expires_with_its_replies_when_nobody_reads_it_any_more(
     async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
         mailbox = transport.topology.mailbox("ada")
         arguments = {**mailbox.arguments, "x-expires": mailbox.arguments["x-expires"] // 300}
-        await (await transport.subscribe(replace(mailbox, arguments=arguments), Inbox(), prefetch=1)).close()
+        kept = replace(mailbox, arguments=arguments, passing=False)  # as where its reader was killed
+        await (await transport.subscribe(kept, Inbox(), prefetch=1)).close()
         route = transport.topology.reply_route("ada")
         await transport.publish(route, Message(b"x", "reply"), deadline=in_time())
         await asyncio.sleep(arguments["x-expires"] / 1000 + 1.5)
@@ -1161,3 +1162,25 @@ async def test_a_connection_that_could_not_be_opened_leaves_nothing_to_the_garba
         await RabbitTransport(f"amqp://127.0.0.1:{port}/", connect_timeout=0.2).open()
     gc.collect()
     assert not asyncio.all_tasks() - {asyncio.current_task()}
+
+
+async def test_bindings_that_were_lost_with_an_exchange_are_made_again(
+    amqp_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody deletes an exchange, and somebody else declares it: nothing tells those whose queues were bound."""
+    monkeypatch.setattr(kept_queue, "BIND_AGAIN", 0.0)
+    monkeypatch.setattr(subscription, "_WATCH", 0.05)
+    async with opened(RabbitTransport(amqp_url, namespace=namespace)) as transport:
+        inbox = Inbox(ack=True)
+        await transport.subscribe(transport.topology.control_queue("w"), inbox, prefetch=10)
+        async with channel_of(amqp_url) as channel:
+            await channel.exchange_delete(transport.topology.control.name)
+        async with opened(RabbitTransport(amqp_url, namespace=namespace)) as other:
+            route = other.topology.control_route("ping")
+            async with asyncio.timeout(20):
+                while True:
+                    with suppress(UnroutableError):
+                        await other.publish(route, Message(b"heard", "ping"), deadline=in_time())
+                        break
+                    await asyncio.sleep(0.05)
+        assert await inbox.holds(1) == [b"heard"]

@@ -82,6 +82,7 @@ class MemoryQueue:
         limit: int = arguments.get("x-delivery-limit", _QUORUM_DELIVERY_LIMIT) if quorum else -1
         self.name = queue.name
         self.arguments = dict(arguments)
+        self.passing = queue.passing
         self._loop = loop
         self.limit: int | None = limit if limit >= 0 else None
         self.max_length: int | None = arguments.get("x-max-length")

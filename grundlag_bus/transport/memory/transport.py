@@ -243,6 +243,8 @@ class _Subscription:
         self._receive = _nobody  # a receiver that keeps its deliveries would keep itself and the bus
         for delivery in tuple(self._in_hand):
             self.give_back(delivery)
+        if self._queue.passing and not self._queue.consumers:
+            self._bus.delete(self._queue.name)
 
     def lose(self) -> None:
         for delivery in tuple(self._in_hand):

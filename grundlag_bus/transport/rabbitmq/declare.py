@@ -78,6 +78,15 @@ async def bind_queue(connection: Connection, queue: Queue | Stream) -> None:
             await connection.ask(declared.bind(binding.exchange.name, binding.routing_key))
 
 
+async def delete_queue(connection: Connection, name: str) -> None:
+    """Delete a queue that nothing consumes, with what is in it; one that is not there is no error.
+
+    Raises BusUnreachableError.
+    """
+    async with _asked(connection, "queue", name) as channel:
+        await connection.ask(channel.queue_delete(name, if_unused=True))
+
+
 async def declare_stream(connection: Connection, stream: Stream) -> None:
     """Declare a stream, without its bindings. Raises TopologyMismatchError, BusUnreachableError."""
     async with _asked(connection, "stream", stream.name) as channel:

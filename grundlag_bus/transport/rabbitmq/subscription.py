@@ -24,8 +24,7 @@ What the broker does when a delivery is not settled within the consumer's time-o
 3.10 knows no such argument. At its own time-out (`consumer_timeout`, looked at once a minute) it closes the channel,
 and all deliveries on it come again.
 
-An attempt that fails halfway is made again as a whole, which does no harm. A queue that was found missing counts as
-renewed until it is consumed, whoever made it meanwhile.
+An attempt that fails halfway is made again as a whole, which does no harm.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from aiormq.exceptions import AMQPError
 from grundlag_bus.errors import BusUnreachableError, GrundlagError, TransportClosedError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.transport.rabbitmq.consumer import Consumer
-from grundlag_bus.transport.rabbitmq.declare import bind_queue, declare_queue, exists
+from grundlag_bus.transport.rabbitmq.kept_queue import KeptQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,16 +67,13 @@ class RabbitSubscription:
         consumer_timeout: float | None = None,
     ) -> None:
         self._link = link
-        self._queue = queue
+        self._queue = KeptQueue(queue, renewed)
         self._receive = receive
         self._prefetch = prefetch
-        self._renewed = renewed
         milliseconds = None if consumer_timeout is None else round(consumer_timeout * 1000)
         self._arguments = None if milliseconds is None else {"x-consumer-timeout": milliseconds}
         self._consumer: Consumer | None = None
         self._retired: set[Consumer] = set()
-        self._attached_once = False
-        self._was_gone = False
         self._complaint = ""
         self._changed = asyncio.Event()
         self._paused = False
@@ -198,13 +194,13 @@ class RabbitSubscription:
         if consumer is not None and consumer.is_well():
             if consumer.has_room:
                 await self._consume(consumer)
+            await self._bind_again(consumer.connection)
             return True
         connection = self._link.connection
         if connection is None:
             await self._up_or_changed()
             return False
-        if self._attached_once:
-            self._was_gone = self._was_gone or not await exists(connection, self._queue.name)
+        await self._queue.look(connection)
         if consumer is not None and consumer.live and consumer.has_lost_one:
             await self._retire(consumer)
             consumer = None
@@ -214,16 +210,18 @@ class RabbitSubscription:
             )
             consumer.gives_back = not self.wanted
         await self._consume(consumer)
-        self._attached_once = True
         self._complaint = ""
         if not self._started.done():
             self._started.set_result(None)
-        if self._was_gone:
-            self._was_gone = False
-            _log.warning("bus.queue_renewed", queue=self._queue.name)
-            if self._renewed is not None:
-                self._renewed()
+        self._queue.consumed()
         return True
+
+    async def _bind_again(self, connection: Connection) -> None:
+        try:
+            await self._queue.bind_again(connection)
+        except GrundlagError:
+            self._link.renew()  # which declares the exchange that is gone
+            raise
 
     async def _retire(self, consumer: Consumer) -> None:
         self._consumer = None
@@ -251,17 +249,11 @@ class RabbitSubscription:
             if consumer.channel is None:
                 await consumer.open()
             if not consumer.is_well():
-                await self._have_queue(consumer.connection)
+                await self._queue.have(consumer.connection)
             await consumer.consume(self._queue.name)
         except Exception:
             await consumer.close()
             raise
-
-    async def _have_queue(self, connection: Connection) -> None:
-        if self._was_gone or not self._attached_once:
-            await declare_queue(connection, self._queue)
-        else:
-            await bind_queue(connection, self._queue)  # whoever made it may not have come to that
 
     async def _cancel(self) -> None:
         consumer = self._consumer
@@ -279,6 +271,7 @@ class RabbitSubscription:
         await self._cancel()
         for consumer in (*self._retired, *([self._consumer] if self._consumer is not None else [])):
             await consumer.close()
+        await self._queue.end(self._link.connection)
         if not self._started.done():
             self._started.set_exception(TransportClosedError(f"The subscription of {self._queue.name} was closed."))
         self._started.exception()  # seen, also where nobody waits any more

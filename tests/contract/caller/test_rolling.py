@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import structlog.testing
 from pydantic import BaseModel
 
 from grundlag_bus import (
@@ -71,7 +72,7 @@ async def announced_by(host: Host, registry: ProviderRegistry) -> None:
     """Leave what a worker announces, and no worker."""
     transport: Transport = host.transport()
     await transport.open()
-    await announce(transport, registry)
+    await announce(transport, registry, worker="w")
     await transport.close()
 
 
@@ -87,6 +88,17 @@ async def test_every_call_of_a_new_action_completes_whichever_worker_it_comes_to
         assert sent_on, "the old worker had some of them"
         assert {(event.action_id, event.why) for event in sent_on} == {("new", "absent")}
         await eventually(lambda: not old.worker.in_flight)
+
+
+async def test_an_old_worker_that_starts_again_takes_no_action_from_a_new_one_that_serves(host: Host) -> None:
+    async with serving(host, version(*NEW)):
+        with structlog.testing.capture_logs() as logs:
+            async with serving(host, version(*OLD)):
+                assert {"notesOld", "notesNew"} <= (await host.bus.to_tools()).keys()
+        (kept,) = [line for line in logs if line["event"] == "actions_kept"]
+        assert kept["actions"] == ["new"]
+    async with serving(host, version(*OLD)):
+        assert "notesNew" not in await host.bus.to_tools(), "nobody else serves it any more"
 
 
 async def test_a_call_waits_for_the_first_worker_that_has_its_action(host: Host) -> None:

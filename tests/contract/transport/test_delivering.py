@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from grundlag_bus.errors import TopologyMismatchError
+from grundlag_bus.errors import TopologyMismatchError, UnroutableError
 from grundlag_bus.transport import Delivery, Message, Transport
 from grundlag_bus.transport.topology import Queue, Route
 from tests.support.eventually import eventually
@@ -319,3 +319,12 @@ async def test_nothing_is_pending_after_close(bus: OneBus) -> None:
     await transport.read(transport.topology.manifests)
     await transport.close()
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_mailbox_is_gone_with_its_subscription(transport: Transport, peer: Transport) -> None:
+    subscription = await peer.subscribe(peer.topology.mailbox("gone"), Inbox(), prefetch=1)
+    route = transport.topology.reply_route("gone")
+    await transport.publish(route, Message(b"x", "reply"), deadline=transport.now() + 10)
+    await subscription.close()
+    with pytest.raises(UnroutableError):
+        await transport.publish(route, Message(b"x", "reply"), deadline=transport.now() + 10)

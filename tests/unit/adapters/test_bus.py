@@ -53,7 +53,7 @@ async def test_a_registry_runs_in_this_process() -> None:
 async def test_a_delayed_call_counts_its_time_from_when_it_is_due() -> None:
     async with connect("memory://") as bus:
         assert bus.transport is not None
-        await announce(bus.transport, ProviderRegistry([provider]))
+        await announce(bus.transport, ProviderRegistry([provider]), worker="w")
         inbox = Inbox(ack=True)
         await bus.transport.subscribe(bus.transport.topology.call_queue("notes", "main"), inbox, prefetch=1)
         before = time.time()

@@ -52,7 +52,7 @@ def call(action_id: str) -> Call:
 
 
 async def test_many_calls_share_a_reading(transport: Counting) -> None:
-    await announce(transport, registry("a"))
+    await announce(transport, registry("a"), worker="w")
     transport.readings = 0
     of = Absent(transport)
     decided = await asyncio.gather(*(of.decide(call(action_id)) for action_id in ("a", "b") * 20))
@@ -63,10 +63,10 @@ async def test_many_calls_share_a_reading(transport: Counting) -> None:
 
 
 async def test_nothing_is_unknown_by_a_reading_of_before(transport: Counting) -> None:
-    await announce(transport, registry("a"))
+    await announce(transport, registry("a"), worker="w")
     of = Absent(transport)
     assert isinstance(await of.decide(call("b")), End)
-    await announce(transport, registry("a", "b"))
+    await announce(transport, registry("a", "b"), worker="w")
     assert isinstance(await of.decide(call("b")), Again)
 
 
@@ -79,10 +79,10 @@ async def test_readings_are_some_time_apart(transport: Counting) -> None:
 
 
 async def test_what_was_announced_once_is_looked_at_again(transport: Counting) -> None:
-    await announce(transport, registry("a", "b"))
+    await announce(transport, registry("a", "b"), worker="w")
     of = Absent(transport)
     assert isinstance(await of.decide(call("b")), Again)
-    await announce(transport, registry("a", revision=1))
+    await announce(transport, registry("a", revision=1), worker="w")
     await asyncio.sleep(0.35)
     assert isinstance(await of.decide(call("b")), End)
 

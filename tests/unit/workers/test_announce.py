@@ -50,34 +50,34 @@ async def announced(transport: MemoryTransport) -> dict[str, list[str]]:
 
 async def test_what_is_new_is_announced_and_what_is_known_is_not_repeated(transport: MemoryTransport) -> None:
     for _ in range(3):
-        await announce(transport, registry("a"))
+        await announce(transport, registry("a"), worker="w")
     assert len(await entries(transport)) == 2  # the stream's own first entry, and one
-    await announce(transport, registry("a", "b"))
-    await announce(transport, registry("x", provider_id="other"))
+    await announce(transport, registry("a", "b"), worker="w")
+    await announce(transport, registry("x", provider_id="other"), worker="w")
     assert await announced(transport) == {"notes": ["a", "b"], "other": ["x"]}
 
 
 async def test_an_older_revision_replaces_no_newer(transport: MemoryTransport) -> None:
-    await announce(transport, registry("new", revision=2))
-    await announce(transport, registry("old", revision=1))
+    await announce(transport, registry("new", revision=2), worker="w")
+    await announce(transport, registry("old", revision=1), worker="w")
     assert await announced(transport) == {"notes": ["new"]}
     assert len(await entries(transport)) == 2
-    await announce(transport, registry("newer", revision=3))
+    await announce(transport, registry("newer", revision=3), worker="w")
     assert await announced(transport) == {"notes": ["newer"]}
 
 
 async def test_the_same_revision_with_another_content_replaces(transport: MemoryTransport) -> None:
-    await announce(transport, registry("a", revision=1))
-    await announce(transport, registry("b", revision=1))
+    await announce(transport, registry("a", revision=1), worker="w")
+    await announce(transport, registry("b", revision=1), worker="w")
     assert await announced(transport) == {"notes": ["b"]}
 
 
 async def test_a_provider_is_retired_once_and_may_come_again(transport: MemoryTransport) -> None:
-    await announce(transport, registry("a", revision=2))
-    await announce(transport, registry("x", provider_id="other"))
+    await announce(transport, registry("a", revision=2), worker="w")
+    await announce(transport, registry("x", provider_id="other"), worker="w")
     assert await retire(transport, "notes")
     assert not await retire(transport, "notes")
     assert not await retire(transport, "nobody")
     assert await announced(transport) == {"other": ["x"]}
-    await announce(transport, registry("a", revision=2))
+    await announce(transport, registry("a", revision=2), worker="w")
     assert await announced(transport) == {"notes": ["a"], "other": ["x"]}
