@@ -135,7 +135,7 @@ order
     assert (await sandbox.resume(raised.value, answers)).value == [2, 1, 0]
 
 
-async def test_an_interrupt_without_an_id_gets_one_and_the_tool_its_answer() -> None:
+async def test_interrupts_without_ids_get_one_each_and_each_tool_its_own_answer() -> None:
     given: list[Any] = []
 
     async def ask(value: Any, context: ToolContext) -> Any:
@@ -146,11 +146,14 @@ async def test_an_interrupt_without_an_id_gets_one_and_the_tool_its_answer() -> 
 
     sandbox = Sandbox(tools_of(ask=ask))
     with pytest.raises(ToolInterrupt) as raised:
-        await sandbox.run("await ask({'of': 1})")
-    (pending,) = raised.value.pending
-    result = await sandbox.resume(raised.value, {str(pending.interrupt_id): 7}, by="grace")
-    assert result.value == 7
-    assert given == [({"of": 1}, {"asked": {"of": 1}}, "grace")]
+        await sandbox.run("import asyncio\nawait asyncio.gather(ask({'of': 1}), ask({'of': 2}))")
+    answers = {str(one.interrupt_id): one.input["of"] * 7 for one in raised.value.pending}
+    result = await sandbox.resume(raised.value, answers, by="grace")
+    assert result.value == [7, 14]
+    assert sorted(given, key=str) == [
+        ({"of": 1}, {"asked": {"of": 1}}, "grace"),
+        ({"of": 2}, {"asked": {"of": 2}}, "grace"),
+    ]
 
 
 async def test_what_a_tool_raises_otherwise_is_internal_and_names_its_type() -> None:
