@@ -156,7 +156,7 @@ async def test_the_host_s_loop_lives_on_meanwhile() -> None:
     assert len(raised.value.stdout) < 70_000
 
 
-@pytest.mark.parametrize("name", ["print", "list", "class", "await", "a-b", "_hidden", "1st"])
+@pytest.mark.parametrize("name", ["print", "list", "class", "await", "a-b", "_hidden", "1st", "Any"])
 def test_a_tool_whose_name_a_script_cannot_call_is_told_when_the_sandbox_is_made(name: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot call a tool named"):
         Sandbox(tool(name))

@@ -49,7 +49,7 @@ class CorpusScript:
             result = await self._run(Sandbox(tools), ToolContext(user_id=self.name, items=ItemStore()))
         except ScriptError as error:
             failure = error.exception if isinstance(error, ScriptFailedError) else type(error).__name__
-            if self.expects_failure is not None and self.expects_failure in (failure, error.message.split(": ")[1]):
+            if self.expects_failure is not None and self.expects_failure in (failure, *error.message.split(": ")):
                 return None
             return f"{type(error).__name__}: {error}"
         if self.expects_failure is not None:

@@ -34,6 +34,11 @@ class EnginePool:
         self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
         self._changing = threading.Lock()
 
+    @property
+    def contended(self) -> bool:
+        """Whether somebody waits for an engine."""
+        return bool(self._waiting)
+
     @asynccontextmanager
     async def seat(self, make: Callable[[], Engine]) -> AsyncIterator[Seat]:
         """Give an engine of one's own, when one is free, for as long as this is entered."""

@@ -27,6 +27,8 @@ PATIENCE = 2.0
 """Seconds for which a waiting script keeps its engine, or as long as a replay takes if that is longer."""
 
 
+_LOOK = 0.1
+"""Seconds after which a waiting script looks whether others wait for its engine."""
 _GRACE = 15.0
 """Seconds in which calls may tell how they ended once the signal is set; what takes longer is cancelled otherwise."""
 
@@ -115,11 +117,12 @@ class Running:
             self.printed = seat.engine.printed
 
     async def _next(self, pending: frozenset[int], *, patience: float | None) -> int | None:
-        """Take the call whose outcome is next, or None if none came in so many seconds.
+        """Take the call whose outcome is next, or None if none came in so many seconds, or others wait for the engine.
 
         Only the wait is cut short: what is being written in the journal is written to its end.
         """
-        until = None if patience is None else asyncio.get_running_loop().time() + patience
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         while True:
             self._refuse()
             number = await self._calls.take(pending)
@@ -128,10 +131,12 @@ class Running:
             if not self._calls.busy:
                 raise self._nothing_comes(pending)
             try:
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout(None if patience is None else _LOOK):
                     await self._calls.change()
             except TimeoutError:
-                return None
+                spent = 0.0 if self._seat is None else self._seat.spent
+                if loop.time() - began >= (spent if self._pool.contended else patience or 0.0):
+                    return None
 
     def _nothing_comes(self, pending: frozenset[int]) -> Exception:
         states = [self._history.calls[number] for number in sorted(pending) if number in self._history.calls]

@@ -81,9 +81,10 @@ class Sandbox:
     ) -> ScriptResult:
         """Run a script. inputs: plain JSON data, each bound as a name; context: given to each of its tools.
 
-        journal: where it is written down; one that has entries is gone on with, and calls without an outcome in it are
-        made again. Raises ScriptError, and ToolInterrupt when all that can run has ended and people must answer first:
-        its `pending` are the interrupts of the calls, its `state` is plain JSON data, all that `resume` needs.
+        journal: where it is written down; one that has entries is gone on with, with the inputs that are in it, and
+        calls without an outcome in it are made again. Raises ScriptError, and ToolInterrupt when all that can run has
+        ended and people must answer first: its `pending` are the interrupts of the calls, its `state` is plain JSON
+        data, all that `resume` needs.
         """
         engine = _load_engine()
         history = History(MemoryJournal() if journal is None else journal)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from grundlag_bus.tools import Tool
 
-HEADER = "from typing import Any, Literal, NotRequired, TypedDict\n"
+_TYPING = ("Any", "Literal", "NotRequired", "TypedDict")
+HEADER = f"from typing import {', '.join(_TYPING)}\n"
 _WIDTH = 116
 
 
@@ -81,10 +82,11 @@ def text_of(functions: Iterable[Function]) -> str:
 
 
 def _function(name: str, tool: Tool) -> Function:
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or hasattr(builtins, name):
+    taken = keyword.iskeyword(name) or hasattr(builtins, name) or name in _TYPING
+    if taken or not name.isidentifier() or name.startswith("_"):
         raise ConfigurationError(
-            f"A script cannot call a tool named {name!r}: give it a name that is a Python identifier, no keyword and "
-            "no builtin, and begins with no underscore."
+            f"A script cannot call a tool named {name!r}: give it a name that is a Python identifier, no keyword, no "
+            "builtin and no word of the declarations, and begins with no underscore."
         )
     capitalised = name[0].upper() + name[1:]
     results, inputs = Types(f"{capitalised}Result", tool.output), Types(f"{capitalised}Input", tool.input)

@@ -109,6 +109,24 @@ await asyncio.gather(contractHold("sibling"), contractRaise("ActionFailed"), con
     assert seen.runs["hold y"] == 0
 
 
+async def test_a_script_that_ends_waits_for_calls_whose_outcome_it_does_not_want(sandbox: Sandbox) -> None:
+    source = """\
+import asyncio
+try:
+    await asyncio.gather(contractHold("sibling"), contractRaise("ActionFailed"))
+except RuntimeError:
+    pass
+"done"
+"""
+    running = asyncio.create_task(sandbox.run(source))
+    await eventually(lambda: seen.runs["hold sibling"] == 1)
+    await asyncio.sleep(0.3)
+    assert not running.done()
+    seen.gate("sibling").set()
+    result = await running
+    assert (result.value, [call.status for call in result.calls]) == ("done", ["completed", "failed"])
+
+
 async def test_types_are_checked_before_anything_runs(sandbox: Sandbox) -> None:
     with pytest.raises(ScriptInvalidError) as raised:
         await sandbox.run("await contractAdd(1, 2)\nawait contractAdd('one', 2)\n")

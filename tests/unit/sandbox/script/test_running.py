@@ -84,6 +84,22 @@ async def test_a_tool_that_runs_a_script_does_not_wait_for_the_one_engine_that_w
         assert (await sandbox.run(source)).value == [1, 2, 3]
 
 
+async def test_a_script_that_waits_makes_room_for_one_that_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "PATIENCE", 600.0)
+    gate = asyncio.Event()
+
+    async def wait(_: Any, __: ToolContext) -> Any:
+        await gate.wait()
+
+    async def open_gate(_: Any, __: ToolContext) -> Any:
+        gate.set()
+
+    pool = EnginePool(1)
+    sandbox = Sandbox(tools_of(wait=wait, open_gate=open_gate), pool=pool)
+    async with asyncio.timeout(60):
+        await asyncio.gather(sandbox.run("await wait(1)"), sandbox.run("await open_gate(1)"))
+
+
 async def test_more_scripts_than_engines_all_end() -> None:
     pool = EnginePool(2)
     results = await asyncio.gather(*(Sandbox({}, pool=pool).run(f"{number} * 2") for number in range(8)))
@@ -256,6 +272,28 @@ async def test_a_script_goes_on_from_wherever_its_journal_ends(after: int) -> No
     result = await sandbox.run(SOURCE, journal=MemoryJournal(cut.entries()))
     assert (result.value, result.stdout) == ([1, 2], "2\n")
     assert len(runs) - before == 2 - len(settled)
+
+
+async def test_a_journal_that_is_kept_outside_goes_on_with_the_answers() -> None:
+    async def ask(_: Any, context: ToolContext) -> Any:
+        if context.resumption is None:
+            raise ToolInterrupt("Which?")
+        return context.resumption.answer
+
+    journal = MemoryJournal()
+    sandbox = Sandbox(tools_of(ask=ask))
+    with pytest.raises(ToolInterrupt) as raised:
+        await sandbox.run("await ask(1)", journal=journal)
+    answers = {str(raised.value.pending[0].interrupt_id): 7}
+    assert (await sandbox.resume(raised.value, answers, journal=journal)).value == 7
+    assert [entry["kind"] for entry in journal.entries()] == [
+        "began",
+        "called",
+        "settled",
+        "answered",
+        "settled",
+        "delivered",
+    ]
 
 
 async def test_a_journal_of_another_script_is_refused() -> None:
