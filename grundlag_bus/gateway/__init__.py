@@ -10,6 +10,10 @@
     GET  /api/events?pattern=provider.event
          Server-sent events: `event: event`, data = the event {v, id, providerId, eventId, callId, userId?, at, data}.
          Those of the user, and those of nobody. First a comment `: listening`, from where on nothing is missed.
+    POST /api/eval                                  {source, inputs?}
+         Runs a script with the user's tools in the sandbox beside the host: {"status": "completed", value, stdout,
+         calls}, or failed: 422 `script_failed` with its line, 422 `script_interrupted` where a call asks a person.
+         X-Timeout is for the whole of it. Closing the connection cancels.
     GET  /openapi.json, /docs, /live, /ready
 
 Headers of a request:

@@ -59,7 +59,7 @@ class Asking:
     ) -> Asked:
         """Make the call. Raises CallError: then there is nothing to call."""
         self.ensure_allowed(user_id, provider_id, action_id)
-        key, timeout = key_of(headers, user_id, action_id), _timeout_of(headers, action_id)
+        key, timeout = key_of(headers, user_id, action_id), timeout_of(headers, action_id)
         request = self._request(body, user_id, action_id)
         context = _context(request, user_id, timeout, action_id)
         try:
@@ -119,7 +119,8 @@ def call_id_of(key: tuple[str | None, str]) -> str:
     return derived_id("http", text, canonical(user_id))
 
 
-def _timeout_of(headers: Headers, action_id: str) -> float | None:
+def timeout_of(headers: Headers, action_id: str) -> float | None:
+    """Return the seconds that a request gives. Raises ActionInputValidationError."""
     told = headers.get("x-timeout")
     if told is None:
         return None

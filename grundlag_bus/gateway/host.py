@@ -20,12 +20,14 @@ from grundlag_bus.gateway.action_route import call_action, cancel_action
 from grundlag_bus.gateway.allowing import AllowLists
 from grundlag_bus.gateway.asking import Asking
 from grundlag_bus.gateway.catalogue import Catalogue
+from grundlag_bus.gateway.eval_route import run_script
 from grundlag_bus.gateway.event_route import listen
 from grundlag_bus.gateway.health_route import show_live, show_ready
 from grundlag_bus.gateway.limits import GatewayLimits, Shares
 from grundlag_bus.gateway.refusing import Refused, refusal
 from grundlag_bus.gateway.running import RunningCalls
 from grundlag_bus.gateway.schema_route import show_manifest, show_openapi, show_page
+from grundlag_bus.gateway.scripts import Scripts
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.envelope import Failed, new_call_id
 
@@ -65,6 +67,7 @@ class Host:
         self.asking = Asking(self.catalogue, asks_for_tokens=self.access.asks_for_tokens)
         self.shares = Shares(limits)
         self.calls = RunningCalls(bus.caller, self.shares)
+        self.scripts = Scripts(bus.caller)
         self.closing = asyncio.Event()
         self.manifest_seconds = 1.0
         self._app = Starlette(
@@ -96,10 +99,14 @@ class Host:
     async def drain(self, grace: float) -> None:
         """Take no more calls, and return when those that run have ended: after `grace` seconds they are cancelled."""
         self.closing.set()
-        if not await self.calls.idle(grace):
-            _LOGGER.warning("calls_cancelled", calls=self.calls.in_flight, grace=grace)
+        if not await self._idle(grace):
+            _LOGGER.warning("calls_cancelled", calls=self.calls.in_flight, scripts=self.scripts.in_flight, grace=grace)
+            self.scripts.cancel_all()
             self.calls.cancel_all()
-            await self.calls.idle(CANCEL_SECONDS)
+            await self._idle(CANCEL_SECONDS)
+
+    async def _idle(self, within: float) -> bool:
+        return all(await asyncio.gather(self.calls.idle(within), self.scripts.idle(within)))
 
     def _routes(self) -> list[Route]:
         action = "/api/actions/{provider_id}/{action_id}"
@@ -107,6 +114,7 @@ class Host:
             self._route(action, "POST", call_action),
             self._route(action, "DELETE", cancel_action),
             self._route("/api/client/schema", "GET", show_manifest),
+            self._route("/api/eval", "POST", run_script),
             self._route("/api/events", "GET", listen),
             self._route("/openapi.json", "GET", show_openapi),
             self._route("/docs", "GET", show_page),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.gateway.openapi_schemas import (
+    SCRIPT,
     WIRE,
     completed,
     interrupted,
@@ -137,6 +138,7 @@ def _own_paths() -> dict[str, Any]:
                 },
             }
         },
+        "/api/eval": {"post": _eval()},
         "/live": {
             "get": {
                 "operationId": "live",
@@ -169,6 +171,22 @@ def _get(name: str, summary: str, more: dict[str, str]) -> dict[str, Any]:
             "200": {"description": "The manifest.", "content": body},
             **{status: {"description": told} for status, told in more.items()},
             **_refusals(401, 403, 405, 429, 431, 503),
+        },
+    }
+
+
+def _eval() -> dict[str, Any]:
+    return {
+        "operationId": "eval",
+        "summary": "Run a script that calls the actions as functions",
+        "parameters": [_TIMEOUT],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": SCRIPT}}},
+        "responses": {
+            "200": {
+                "description": "It completed.",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ScriptCompleted"}}},
+            },
+            **_refusals(*REFUSALS),
         },
     }
 

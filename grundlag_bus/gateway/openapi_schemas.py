@@ -58,7 +58,39 @@ REPORT = {
     "properties": {"ok": {"type": "boolean"}, "reasons": {"type": "array", "items": {"type": "string"}}},
     "required": ["ok", "reasons"],
 }
-WIRE = {"Item": ITEM, "Failed": FAILED, "Invalid": INVALID, "Report": REPORT}
+SCRIPT = {
+    "type": "object",
+    "properties": {
+        "source": {"type": "string", "description": "What it calls are functions by the actions' operation ids."},
+        "inputs": {"type": "object", "description": "Data, each bound as a name of the script."},
+    },
+    "required": ["source"],
+    "additionalProperties": False,
+}
+SCRIPT_COMPLETED = {
+    "type": "object",
+    "title": "ScriptCompleted",
+    "properties": {
+        "status": {"const": "completed"},
+        "value": {"description": "Of the last expression."},
+        "stdout": {"type": "string"},
+        "calls": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "function": {"type": "string"},
+                    "status": {"enum": ["completed", "failed", "interrupted", "running"]},
+                    "line": {"type": ["integer", "null"]},
+                    "code": {"type": ["string", "null"]},
+                },
+                "required": ["function", "status"],
+            },
+        },
+    },
+    "required": ["status", "value", "stdout", "calls"],
+}
+WIRE = {"Item": ITEM, "Failed": FAILED, "Invalid": INVALID, "Report": REPORT, "ScriptCompleted": SCRIPT_COMPLETED}
 """The schemas that every document has, by their names: no function has such a name with a suffix of ours."""
 
 
