@@ -81,6 +81,10 @@ class Delivery(Protocol):
         False it holds what was given back (`nack`, `Subscription.close`) too.
         """
 
+    @property
+    def held(self) -> bool:
+        """Whether it is in hand still: not settled, and its connection not lost, as far as is known here."""
+
     def ack(self) -> None:
         """Settle: the broker forgets the message."""
 

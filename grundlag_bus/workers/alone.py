@@ -12,6 +12,7 @@ Rules:
   nobody, and another worker may have them meanwhile.
 - A call that waits is one of the worker's runs: when it comes again it is adopted. When it is cancelled or its deadline
   passes, it ends.
+- One that was lost while it waited is another worker's, and not started here.
 - Once the worker drains, what waits is given back and nothing is started alone.
 """
 

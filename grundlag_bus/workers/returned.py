@@ -83,6 +83,9 @@ class Returned:
                 if isinstance(decision, StartAlone) and not await self._has_turn(run):
                     ended = cancelled if run.oversight.cancelled else deadline_exceeded
                     decision = End(ended(run.call, published=True))
+            if isinstance(decision, Start | StartAlone) and not run.held:
+                run.nack()  # it was lost while it waited here: whoever has it now starts it
+                return
             if isinstance(decision, StartAlone):
                 decision = await self._noted(run)
             await self._do(run, decision, begin)

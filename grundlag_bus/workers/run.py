@@ -71,6 +71,11 @@ class Run:
             self._mailboxes[delivery.message.reply_to] = None
 
     @property
+    def held(self) -> bool:
+        """Whether any delivery of it is in hand still, so that no other worker has it."""
+        return any(delivery.held for delivery in self._deliveries)
+
+    @property
     def mailboxes(self) -> tuple[str, ...]:
         """Who waits for a reply that is not published yet."""
         return tuple(self._mailboxes)

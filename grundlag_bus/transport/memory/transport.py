@@ -147,6 +147,10 @@ class _Delivery:
         self.redelivered = entry.redelivered
         self.lost = entry.lost
 
+    @property
+    def held(self) -> bool:
+        return self._subscription.has(self)
+
     def ack(self) -> None:
         self._subscription.settle(self)
 
@@ -204,6 +208,9 @@ class _Subscription:
                 self._alarm = self.loop.call_at(delivery.since + seconds, self._take_back, seconds)
                 return
             self.give_back(delivery)
+
+    def has(self, delivery: _Delivery) -> bool:
+        return delivery in self._in_hand
 
     def settle(self, delivery: _Delivery) -> Entry | None:
         """Return what is settled by this, or None if it was settled before."""

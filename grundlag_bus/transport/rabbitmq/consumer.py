@@ -45,6 +45,10 @@ class RabbitDelivery:
         self.redelivered = redelivered
         self.lost = lost
 
+    @property
+    def held(self) -> bool:
+        return self._consumer is not None and self._consumer.live
+
     def ack(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None and consumer.live:

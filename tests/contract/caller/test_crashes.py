@@ -224,6 +224,20 @@ async def test_a_last_start_that_was_made_elsewhere_meanwhile_is_not_made_again(
     assert runs("last") == 2
 
 
+async def test_a_last_start_that_is_lost_while_it_waits_is_made_by_whoever_has_it_then_alone(host: Host) -> None:
+    (last,), other = await waiting(host, "last")
+    before, after = host.workers[0], await host.add_worker()
+    await reconnect(before.transport)
+    await eventually(lambda: after.worker.in_flight == 2)
+    seen.gate("other").set()
+    await other
+    await eventually(lambda: runs("last") == 3)
+    await eventually(lambda: before.worker.in_flight == 0)
+    assert runs("last") == 3
+    seen.gate("last").set()
+    await last
+
+
 async def test_last_starts_wait_for_each_other(host: Host) -> None:
     names = ("a", "b", "c")
     last, other = await waiting(host, *names)

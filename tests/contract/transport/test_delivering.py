@@ -13,7 +13,7 @@ from grundlag_bus.errors import TopologyMismatchError, UnroutableError
 from grundlag_bus.transport import Delivery, Message, Transport
 from grundlag_bus.transport.topology import Queue, Route
 from tests.support.eventually import eventually
-from tests.support.transports import Inbox, OneBus, in_time, send
+from tests.support.transports import Inbox, OneBus, in_time, reconnect, send
 
 SETTLINGS = ("ack", "nack", "reject")
 
@@ -35,6 +35,20 @@ async def test_no_more_than_prefetch_is_in_hand(transport: Transport, peer: Tran
     await peer.subscribe(calls(peer), second, prefetch=10)
     assert await second.holds(3) == [b"3", b"4", b"5"]
     assert await first.holds(2) == [b"1", b"2"]
+
+
+async def test_a_delivery_is_held_until_it_is_settled_or_its_connection_is_lost(transport: Transport) -> None:
+    inbox = Inbox()
+    await transport.subscribe(calls(transport), inbox, prefetch=4)
+    await send(transport, b"1", b"2", b"3", b"4")
+    await inbox.holds(4)
+    deliveries = inbox.deliveries[:4]
+    assert all(delivery.held for delivery in deliveries)
+    for delivery, settling in zip(deliveries, SETTLINGS, strict=False):
+        getattr(delivery, settling)()
+    assert [delivery.held for delivery in deliveries] == [False, False, False, True]
+    await reconnect(transport)
+    assert not deliveries[3].held
 
 
 @pytest.mark.parametrize("settling", SETTLINGS)

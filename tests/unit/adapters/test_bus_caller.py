@@ -36,6 +36,7 @@ from tests.support.eventually import eventually
 class ToldDelivery:
     redelivered = False
     lost = 0
+    held = True
 
     def __init__(self, body: bytes, correlation_id: str | None = None) -> None:
         self.message = Message(body, "reply", correlation_id)

@@ -15,6 +15,7 @@ from grundlag_bus.transport import Message
 class ToldDelivery:
     redelivered = False
     lost = 0
+    held = True
     message = Message(b"", "event")
 
     def __init__(self) -> None:

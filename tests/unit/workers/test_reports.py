@@ -24,6 +24,7 @@ class Unsettled:
 
     redelivered = False
     lost = 0
+    held = True
 
     def __init__(self, mailbox: str) -> None:
         self.message = Message(b"", "call", reply_to=mailbox)
