@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from tests.support.broker import Broker
 from tests.support.contract_registry import seen
 from tests.support.hosts import HOSTS, Host, open_host
 from tests.support.namespaces import delete_namespaces, fresh_namespace
@@ -14,11 +15,12 @@ from tests.support.namespaces import delete_namespaces, fresh_namespace
 
 @pytest.fixture(scope="session")
 def _used(request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """Collect namespaces on the broker; what they hold is deleted at the end, all at once."""
+    """Collect namespaces on the broker; what they hold is deleted at the end, all at once, where the broker stays."""
     used: list[str] = []
     yield used
-    if used:
-        asyncio.run(delete_namespaces(request.getfixturevalue("amqp_url"), used))
+    broker: Broker = request.getfixturevalue("broker")
+    if used and broker.outlives_us:
+        asyncio.run(delete_namespaces(broker.url, used))
 
 
 @pytest.fixture(params=HOSTS)

@@ -57,6 +57,11 @@ class Broker:
         return self._node.version
 
     @property
+    def outlives_us(self) -> bool:
+        """Whether what tests leave on it stays: it was given, and is nobody's private node."""
+        return isinstance(self._node, GivenNode)
+
+    @property
     def running(self) -> bool:
         return self._node.running
 

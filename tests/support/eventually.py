@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-async def eventually(condition: Callable[[], object], within: float = 10.0) -> None:
+async def eventually(condition: Callable[[], object], within: float = 30.0) -> None:
     """Return as soon as the condition is true; fail where it was asked when it is not so within that many seconds."""
     __tracebackhide__ = True
     loop = asyncio.get_running_loop()
