@@ -12,7 +12,9 @@ from grundlag_bus._version import __version__
 # The same names, with their types, stand in `__init__.pyi`.
 _PLACES = {
     "adapters": "Bus BusCaller EventListener Submission connect",
+    "adapters.http": "HttpBus HttpCaller",
     "adapters.pydantic_ai": "PydanticAIModel",
+    "adapters.typed": "TypedClient",
     "agent": (
         "AgentEvent AgentRun AgentTools AnswerRefused InterruptRaised Message Model ModelPart ModelReply ModelRequest "
         "PendingInterrupt Prompt Rejection Replied ReplyEnd ReplyEnded Returned RunEnded RunEvents RunResult "

@@ -6,7 +6,10 @@ from grundlag_bus.adapters import BusCaller as BusCaller
 from grundlag_bus.adapters import EventListener as EventListener
 from grundlag_bus.adapters import Submission as Submission
 from grundlag_bus.adapters import connect as connect
+from grundlag_bus.adapters.http import HttpBus as HttpBus
+from grundlag_bus.adapters.http import HttpCaller as HttpCaller
 from grundlag_bus.adapters.pydantic_ai import PydanticAIModel as PydanticAIModel
+from grundlag_bus.adapters.typed import TypedClient as TypedClient
 from grundlag_bus.agent import AgentEvent as AgentEvent
 from grundlag_bus.agent import AgentRun as AgentRun
 from grundlag_bus.agent import AgentTools as AgentTools

@@ -14,18 +14,18 @@ from grundlag_bus.adapters.later import Later
 from grundlag_bus.adapters.listening import EventListener, Hub, HubListener, QueueListener
 from grundlag_bus.errors import ActionUnknownError, CallError, ConfigurationError, TransportClosedError
 from grundlag_bus.providers.local import LocalCaller
-from grundlag_bus.providers.registry import ProviderRegistry
 from grundlag_bus.schema.envelope import Call, Failed, Reply, new_call_id
 from grundlag_bus.schema.manifest import Manifest, build_manifest, current
 from grundlag_bus.telemetry import Hook, ignore
 from grundlag_bus.tools import Caller, JoiningCaller, RemoteAction, Tool, ToolContext, to_tools
-from grundlag_bus.transport import MemoryTransport, Topology, Transport, ladder, named_bus
+from grundlag_bus.transport import Transport, ladder
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from types import TracebackType
 
     from grundlag_bus.adapters.submission import Submission
+    from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.schema.progress import ProgressSink
 
 
@@ -245,42 +245,3 @@ class TransportBus(Bus):
     async def _describe(self) -> Manifest:
         announced = current(await self.transport.read(self.transport.topology.manifests)).values()
         return build_manifest(each.provider for each in announced if each.provider is not None)
-
-
-def connect(
-    source: str | ProviderRegistry,
-    *,
-    namespace: str = "grundlag",
-    credentials: Callable[[], tuple[str, str] | Awaitable[tuple[str, str]]] | None = None,
-    hook: Hook = ignore,
-) -> Bus:
-    """Make a bus of an address or of a registry, to be entered with `async with`.
-
-    source: `amqp://` or `amqps://` for RabbitMQ, `memory://` for a bus of its own in this process, `memory://name` for
-    one that is shared within the process, or a registry, whose actions then run in this process without a bus.
-    credentials: gives user and password for each attempt to connect to RabbitMQ, in place of those of the address;
-    called in a thread unless it is a coroutine function. hook: told which replies come too late or cannot be read,
-    which happens on a bus alone.
-    Raises ConfigurationError; entering it raises BusUnreachableError and TopologyMismatchError.
-    """
-    if not isinstance(source, str | ProviderRegistry):
-        raise ConfigurationError(
-            f"connect() takes an address or a ProviderRegistry, and was given {type(source).__name__}: make a "
-            "ProviderRegistry([provider]) of a provider, and see whether the variable that holds the address is set."
-        )
-    if credentials is not None and not (isinstance(source, str) and source.startswith("amqp")):
-        raise ConfigurationError("Only RabbitMQ asks for credentials: leave them out, or use amqp:// or amqps://.")
-    if isinstance(source, ProviderRegistry):
-        return RegistryBus(source, namespace=Topology(namespace).namespace)
-    scheme, _, rest = source.partition("://")
-    if scheme == "memory":
-        bus = named_bus(rest) if rest else None
-        return TransportBus(MemoryTransport(namespace=namespace, bus=bus), hook=hook)
-    if scheme in ("amqp", "amqps"):
-        from grundlag_bus.transport.rabbitmq import RabbitTransport  # noqa: PLC0415  its client is slow to import
-
-        return TransportBus(RabbitTransport(source, namespace=namespace, credentials=credentials), hook=hook)
-    raise ConfigurationError(
-        f"No bus has an address that begins with {f'{scheme[:10]}://' if rest else 'anything like this one'}: "
-        "use amqp://, amqps:// or memory://, as in amqp://guest:guest@localhost/."
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from grundlag_bus.cli.source import refuse_embedded
+from grundlag_bus.cli.source import refuse_embedded, refuse_host
 from grundlag_bus.errors import BusUnreachableError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def address_of(url: str | None) -> str:
             "No bus is given: add --url amqp://user:password@host:port/vhost, or set GRUNDLAG_URL."
         )
     refuse_embedded(url)
+    refuse_host(url)
     return url
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from grundlag_bus.cli.client import client
 from grundlag_bus.cli.dead import dead
 from grundlag_bus.cli.doctor import doctor
 from grundlag_bus.cli.exits import Exit, tell
@@ -23,6 +24,7 @@ from grundlag_bus.cli.options import (
     Registry,
     Timeout,
     Url,
+    UrlOrHost,
     choose_source,
     log_level,
     read_at_once,
@@ -43,6 +45,7 @@ keys = typer.Typer(help="Keys that seal what an interrupted action keeps.")
 app.add_typer(manifest, name="manifest")
 app.add_typer(keys, name="keys")
 app.add_typer(dead, name="dead")
+app.add_typer(client, name="client")
 app.add_typer(namespace, name="namespace")
 app.command("doctor")(doctor)
 
@@ -171,7 +174,7 @@ def worker(  # noqa: PLR0913  the command's options
 def tools(
     ctx: typer.Context,
     *,
-    url: Url = None,
+    url: UrlOrHost = None,
     namespace: Namespace = "grundlag",
     registry: Registry = None,
     as_json: AsJson = False,
@@ -209,7 +212,7 @@ def call(  # noqa: PLR0913  the command's options
         str, typer.Argument(metavar="[JSON]", help="The input; - reads it from stdin.", show_default=False)
     ] = "{}",
     *,
-    url: Url = None,
+    url: UrlOrHost = None,
     namespace: Namespace = "grundlag",
     registry: Registry = None,
     user: Annotated[str | None, typer.Option("--user", help="On whose behalf.", show_default=False)] = None,
@@ -236,7 +239,7 @@ app.command("serve")(serve)
 def manifest_show(
     ctx: typer.Context,
     *,
-    url: Url = None,
+    url: UrlOrHost = None,
     namespace: Namespace = "grundlag",
     registry: Registry = None,
     as_json: AsJson = False,

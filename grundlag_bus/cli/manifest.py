@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from grundlag_bus.cli.exits import Exit, say
 from grundlag_bus.cli.output import print_json
 from grundlag_bus.cli.running import run
+from grundlag_bus.cli.source import refuse_host
 from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.workers.announce import retire
 
@@ -29,6 +30,7 @@ def show(source: Source, *, as_json: bool, level: str) -> int:
 
 def retire_provider(source: Source, provider_id: str, *, level: str) -> int:
     """Remove a provider from the manifest. Raises ConfigurationError when nobody announced it."""
+    refuse_host(source.url)
 
     async def work() -> int:
         async with source.open() as bus:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from typer.core import TyperGroup
 
-from grundlag_bus.cli.source import Source
+from grundlag_bus.cli.source import TOKEN, Source
 from grundlag_bus.errors import ConfigurationError
 
 URL = "GRUNDLAG_URL"
@@ -20,6 +20,16 @@ Url: TypeAlias = Annotated[
         "--url",
         envvar=URL,
         help="The bus: amqp://user:password@host:port/vhost, or amqps://.",
+        show_default=False,
+    ),
+]
+UrlOrHost: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar=URL,
+        help="The bus: amqp://user:password@host:port/vhost, or amqps://; or an HTTP host: https://host:port, with "
+        f"its token in {TOKEN}.",
         show_default=False,
     ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from grundlag_bus.adapters import Bus
+
+
+TOKEN = "GRUNDLAG_TOKEN"  # noqa: S105  the name of the variable that holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,12 @@ class Source:
             return "start a worker with `grundlag-bus worker`, or correct --namespace"
         return "register a provider with actions in it"
 
+    @property
+    def _token(self) -> str | None:
+        """Take the token for an HTTP host from the environment: a command line is seen by every user of a machine."""
+        of_host = self.url is not None and self.url.startswith(("http://", "https://"))
+        return os.environ.get(TOKEN) or None if of_host else None
+
     @asynccontextmanager
     async def open(self, *, within: float | None = None) -> AsyncIterator[Bus]:
         """Connect for as long as it is entered. within: seconds that connecting may take.
@@ -47,7 +57,7 @@ class Source:
             bus = connect(await load_registry(self.registry))
         else:
             refuse_embedded(self.url)
-            bus = connect(self.url or "", namespace=self.namespace)
+            bus = connect(self.url or "", namespace=self.namespace, token=self._token)
         try:
             async with asyncio.timeout(within):
                 await bus.__aenter__()
@@ -59,6 +69,15 @@ class Source:
             yield bus
         finally:
             await bus.__aexit__(None, None, None)
+
+
+def refuse_host(url: str | None) -> None:
+    """Raise ConfigurationError for an HTTP host, where what has to do with the bus itself is asked for."""
+    if url is not None and url.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            "An HTTP host is called and listened to, and nothing else: give --url amqp://user:password@host, the bus "
+            "behind it."
+        )
 
 
 def refuse_embedded(url: str | None) -> None:

@@ -15,6 +15,7 @@ from grundlag_bus.demo import registry
 from grundlag_bus.demo.deployment import sample_calendar
 from tests.support.agents import assert_whole, only
 from tests.support.calendar_agent import calendar_model
+from tests.support.gateway import open_gateway
 from tests.support.hosts import HOSTS, RunningWorker
 from tests.support.timeless import timeless
 
@@ -27,6 +28,9 @@ async def bus_of(kind: str, folder: Path, url: str, namespace: str) -> AsyncIter
             yield bus
     elif kind == "memory":
         async with testing.memory_bus(registry(folder)) as bus:
+            yield bus
+    elif kind == "http":
+        async with open_gateway(connect(registry(folder))) as gateway, connect(gateway.url) as bus:
             yield bus
     else:
         transport = RabbitTransport(url, namespace=namespace)

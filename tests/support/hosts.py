@@ -1,6 +1,7 @@
-"""Where the actions of the contract registry can run: in this process, on a bus in memory, or on RabbitMQ.
+"""Where the actions of the contract registry can run: in this process, on a bus in memory, on RabbitMQ, or behind HTTP.
 
-A host gives callers the same tools whichever it is. The buses can have several workers, the other has none.
+A host gives callers the same tools whichever it is. The buses can have several workers, the others have none: behind
+HTTP is a registry of the process that serves it, or with `http-rabbitmq` a bus with one worker.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from grundlag_bus import MemoryTransport, SealKeys, ToolContext, ToolInterrupt, Transport, Worker, connect
+from grundlag_bus import HttpBus, MemoryTransport, SealKeys, ToolContext, ToolInterrupt, Transport, Worker, connect
 from grundlag_bus.adapters.bus import TransportBus
 from grundlag_bus.transport import named_bus
 from tests.support.contract_registry import make_registry, variable
+from tests.support.gateway import open_gateway
 from tests.support.transports import reconnect
 
 if TYPE_CHECKING:
@@ -23,11 +25,14 @@ if TYPE_CHECKING:
     from grundlag_bus import Bus, BusCaller, Tool
     from grundlag_bus.schema.manifest import Manifest
 
-HOSTS = ("in-process", "memory", "rabbitmq")
+HOSTS = ("in-process", "memory", "rabbitmq", "http")
 BUSES = ("memory", "rabbitmq")
+BEHIND_HTTP = ("http", "http-rabbitmq")
 
 on_buses = pytest.mark.parametrize("host", BUSES, indirect=True)
 """For behaviour that only a bus has."""
+also_before_rabbitmq = pytest.mark.parametrize("host", [*HOSTS, "http-rabbitmq"], indirect=True)
+"""For behaviour that passes through every part, of an HTTP host before RabbitMQ too."""
 
 
 class RunningWorker:
@@ -71,11 +76,12 @@ class Host:
         self.kind = kind
         self.namespace = namespace
         self.namespaces = [namespace]
-        self.address = address
+        self.address = self._broker = address
         self.keys = keys
         self.workers: list[RunningWorker] = []
         self.tools: dict[str, Tool] = {}
         self.bus: Bus
+        self.behind: Bus | None = None
         self._opened = opened
 
     # --- calling ------------------------------------------------------------------------------------------------------
@@ -103,18 +109,39 @@ class Host:
         assert isinstance(self.bus, TransportBus)
         return self.bus._bus_caller
 
+    @property
+    def in_flight(self) -> int:
+        """How many calls of a host that is not in process wait for their end."""
+        return self.bus._http_caller.in_flight if isinstance(self.bus, HttpBus) else self.bus_caller.in_flight
+
     async def tools_of(self, manifest: Manifest) -> dict[str, Tool]:
         return await self.bus.to_tools(manifest)
+
+    # --- behind it ----------------------------------------------------------------------------------------------------
+
+    async def open_behind_http(self) -> None:
+        """Serve what runs the actions, and call it from here on."""
+        token = variable.set("of the worker")
+        try:
+            if self.kind == "http":
+                self.behind = connect(make_registry(self.keys), namespace=self.namespace)
+            else:
+                await self.add_worker()
+                self._opened.push_async_callback(self.stop_workers)
+                self.behind = connect(self.address, namespace=self.namespace)
+            self.address = (await self._opened.enter_async_context(open_gateway(self.behind))).url
+        finally:
+            variable.reset(token)
 
     # --- around it ----------------------------------------------------------------------------------------------------
 
     def transport(self, address: str | None = None) -> Transport:
         """Make another transport on the same bus, as another process has it; `address` is another way to the broker."""
         if self.kind == "memory":
-            return MemoryTransport(namespace=self.namespace, bus=named_bus(self.address.removeprefix("memory://")))
+            return MemoryTransport(namespace=self.namespace, bus=named_bus(self._broker.removeprefix("memory://")))
         from grundlag_bus import RabbitTransport  # noqa: PLC0415  its client is slow to import
 
-        return RabbitTransport(address or self.address, namespace=self.namespace)
+        return RabbitTransport(address or self._broker, namespace=self.namespace)
 
     async def add_worker(
         self,
@@ -151,7 +178,9 @@ class Host:
         if namespace is not None:
             self.namespaces.append(namespace)
         return await self._opened.enter_async_context(
-            open_host(self.kind, namespace or self.namespace, self.address, self.keys, serve=namespace is not None)
+            open_host(self.kind, self.namespace, self.address, self.keys, serve=False)
+            if namespace is None
+            else open_host(self.kind, namespace, self._broker, self.keys)
         )
 
 
@@ -162,9 +191,11 @@ async def open_host(
     """Open a host, with one worker where it is a bus; everything is closed again in reverse."""
     async with AsyncExitStack() as opened:
         host = Host(kind, namespace, address, keys or SealKeys.generate(), opened)
-        source = make_registry(host.keys) if kind == "in-process" else address
+        if kind in BEHIND_HTTP and serve:
+            await host.open_behind_http()
+        source = make_registry(host.keys) if kind == "in-process" else host.address
         host.bus = await opened.enter_async_context(connect(source, namespace=namespace))
-        if kind != "in-process":
+        if kind in BUSES:
             opened.push_async_callback(host.stop_workers)
             if serve:
                 await host.add_worker()

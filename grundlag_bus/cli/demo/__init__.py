@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from grundlag_bus.cli.demo.stage import embedded_stage, rabbitmq_stage
 from grundlag_bus.cli.demo.story import Calendar, play, refuse
 from grundlag_bus.cli.running import run
+from grundlag_bus.cli.source import refuse_host
 from grundlag_bus.demo import sample_calendar
 from grundlag_bus.demo.ics import CalendarInvalidError, decode_ics
 from grundlag_bus.errors import ConfigurationError
@@ -31,6 +32,7 @@ def demo(*, ics: Path | None, url: str | None, namespace: str | None, level: str
     Its database lives in a temporary directory, so that runs do not depend on each other.
     Raises ConfigurationError, TransportError, CallError.
     """
+    refuse_host(url)
     try:
         calendar = _read(ics)
     except CalendarInvalidError as error:

@@ -8,6 +8,7 @@ from grundlag_bus.cli.call import check_name, print_response, read_input
 from grundlag_bus.cli.exits import Exit
 from grundlag_bus.cli.output import print_json
 from grundlag_bus.cli.running import run
+from grundlag_bus.cli.source import refuse_host
 from grundlag_bus.errors import CallError
 from grundlag_bus.schema.envelope import Failed
 from grundlag_bus.tools import ToolContext
@@ -28,6 +29,7 @@ def send(  # noqa: PLR0913  the command's options
     level: str,
 ) -> int:
     """Submit a call and print its id, or why it cannot be sent. Raises ConfigurationError, TransportError."""
+    refuse_host(source.url)  # it would cancel the call when this ends
     value = read_input(text)
 
     async def work() -> int:

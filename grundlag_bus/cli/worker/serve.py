@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from grundlag_bus.cli.running import run
-from grundlag_bus.cli.source import refuse_embedded
+from grundlag_bus.cli.source import refuse_embedded, refuse_host
 
 if TYPE_CHECKING:
     from grundlag_bus.cli.worker.options import WorkerOptions
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def serve(options: WorkerOptions) -> int:
     """Serve until SIGTERM or SIGINT, which drains; a second one aborts. Raises ConfigurationError, TransportError."""
     refuse_embedded(options.url)
+    refuse_host(options.url)
     if options.report_to is not None:
         from grundlag_bus.cli.worker.child import work_for_supervisor  # noqa: PLC0415  a supervisor needs none of it
 

@@ -42,7 +42,7 @@ async def transcript_of(kind: str, namespace: str, address: str) -> Any:
 
 async def test_a_transcript_is_the_same_wherever_the_tools_are(amqp_url: str, namespace_on_broker: str) -> None:
     addresses = {"in-process": "", "memory": f"memory://{namespace_on_broker}", "rabbitmq": amqp_url}
-    first, *others = [await transcript_of(kind, namespace_on_broker, addresses[kind]) for kind in HOSTS]
+    first, *others = [await transcript_of(kind, namespace_on_broker, addresses.get(kind, "")) for kind in HOSTS]
     told = timeless(first)
     assert len(told["transcript"]["records"]) == 7
     for other in others:

@@ -12,13 +12,14 @@ import structlog.testing
 from grundlag_bus import ActionFailed, CallError, DeadlineExceededError, InternalError, ToolContext
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, on_buses
+from tests.support.hosts import Host, also_before_rabbitmq, on_buses
 
 SOON = ToolContext(timeout=0.1)
 
 # --- deadlines --------------------------------------------------------------------------------------------------------
 
 
+@also_before_rabbitmq
 @pytest.mark.parametrize("action", ["sleep", "stubborn", "sleepInThread"])
 async def test_an_action_is_ended_by_its_deadline(host: Host, action: str) -> None:
     begun = time.monotonic()
@@ -82,7 +83,7 @@ async def test_cancelling_the_awaiting_coroutine_gives_the_call_up(host: Host) -
     with pytest.raises(asyncio.CancelledError):
         await call
     if host.kind != "in-process":
-        assert host.bus_caller.in_flight == 0
+        assert host.in_flight == 0
     assert await host.execute("add", {"a": 1, "b": 2}) == {"sum": 3}
 
 
@@ -100,6 +101,7 @@ async def test_the_reply_of_a_call_that_was_given_up_is_counted_and_dropped(host
 # --- what actions raise -----------------------------------------------------------------------------------------------
 
 
+@also_before_rabbitmq
 async def test_an_action_fails_with_a_code_of_its_own(host: Host) -> None:
     with pytest.raises(ActionFailed) as raised:
         await host.execute("raise", {"name": "ActionFailed"})

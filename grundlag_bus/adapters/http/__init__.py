@@ -1,0 +1,6 @@
+"""Actions behind an HTTP host: the same tools and calls, for whoever cannot reach a broker."""
+
+from grundlag_bus.adapters.http.bus import HttpBus
+from grundlag_bus.adapters.http.caller import HttpCaller
+
+__all__ = ["HttpBus", "HttpCaller"]
