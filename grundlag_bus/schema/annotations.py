@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_WRITTEN = {*_SCALARS.values(), "list", "dict", "Any", "Literal", "NotRequired"}
 _DEEPEST = 12
 """Levels of a schema that are written out."""
 
@@ -162,9 +163,9 @@ def _alternatives(schema: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _is_name(key: str) -> bool:
-    """Whether the key can be written as the name of a field, and read back as the same."""
+    """Whether the key can be written as the name of a field, be read back as the same, and hide no type."""
     fits = key.isidentifier() and not keyword.iskeyword(key) and not key.startswith("__")
-    return fits and unicodedata.normalize("NFKC", key) == key
+    return fits and key not in _WRITTEN and unicodedata.normalize("NFKC", key) == key
 
 
 def _capitalised(key: str) -> str:
