@@ -122,6 +122,18 @@ def test_a_worker_that_is_told_to_end_finishes_what_runs(cli: CommandLine, tmp_p
         assert (call.end().code, worker.end().code) == (0, 0)
 
 
+def test_a_closed_terminal_drains_a_worker_however_often_it_says_so(cli: CommandLine, tmp_path: Path) -> None:
+    assert cli.run("keys", "new", "shared.keys").code == 0
+    given = json.dumps({"folder": str(tmp_path)})
+    with serving(cli, FORM, "--keys", "shared.keys") as worker, cli.start("call", "formHold", given, "--json") as call:
+        wait_for(tmp_path / "held")
+        worker.process.send_signal(signal.SIGHUP)
+        assert worker.wait_for("draining")["signal"] == "SIGHUP"
+        worker.process.send_signal(signal.SIGHUP)
+        (tmp_path / "release").touch()
+        assert (call.end().code, worker.end().code) == (0, 0)
+
+
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_a_worker_at_once(cli: CommandLine, tmp_path: Path, which: signal.Signals) -> None:
     assert cli.run("keys", "new", "shared.keys").code == 0
