@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.gateway.access import MOST_HEAD_BYTES, ensure_guarded
@@ -16,7 +16,7 @@ from grundlag_bus.gateway.access import MOST_HEAD_BYTES, ensure_guarded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from grundlag_bus.gateway.access import Authenticator
     from grundlag_bus.gateway.host import Host
@@ -47,7 +47,6 @@ class Server:
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_END_SECONDS,
-                h11_max_incomplete_event_size=MOST_HEAD_BYTES,
             )
         )
 
@@ -96,20 +95,23 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-class _Protocol(H11Protocol):
-    """Closes a connection whose next request has begun and does not get on, which uvicorn waits for without end."""
+class _Protocol(HttpToolsProtocol):
+    """Closes a connection whose next head does not come, or has no end: uvicorn waits for both without end."""
 
     _head: asyncio.TimerHandle | None = None
+    _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
+        self._head_bytes = self._head_bytes + len(data) if self._is_at_head() else 0
         super().data_received(data)
-        cycle: RequestResponseCycle | None = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        if not self._is_at_head():
             self._rest()
+        elif self._head_bytes > MOST_HEAD_BYTES:
+            self.transport.close()
         elif self._head is None:
             self._wait_for_head()
 
@@ -117,10 +119,15 @@ class _Protocol(H11Protocol):
         self._rest()
         super().connection_lost(exc)
 
+    def _is_at_head(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete
+
     def _wait_for_head(self) -> None:
         self._head = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def _rest(self) -> None:
+        self._head_bytes = 0
         if self._head is not None:
             self._head.cancel()
             self._head = None

@@ -76,7 +76,7 @@ def serve(  # noqa: PLR0913  the command's options
     try:
         from grundlag_bus.cli.serve.serving import ServeOptions, serve_over_http  # noqa: PLC0415  loaded when it runs
     except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn", "jwt"):
+        if error.name not in ("starlette", "uvicorn", "httptools", "jwt"):
             raise
         raise ConfigurationError(
             f"The HTTP host needs {error.name}, which is not installed: pip install 'grundlag-bus[http]'."
