@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import CommandLine
+from tests.support.engines import engines
 
 DEMO = "grundlag_bus.demo:registry"
 FORM = "tests.support.questionnaire:registry"
@@ -114,3 +116,18 @@ def test_ending_the_input_exits_3(cli: CommandLine, written: Path) -> None:
         terminal.type("\x04")
         ended = terminal.end()
     assert ended.code == 3
+
+
+@pytest.mark.parametrize("source", ["while True:\n    pass\n", "await demoSleep(seconds=60)\n"])
+def test_ctrl_c_ends_it_quietly_and_leaves_no_engine(cli: CommandLine, written: Path, source: str) -> None:
+    written.write_text(source)
+    with cli.on_terminal("script", str(written), "--registry", DEMO) as terminal:
+        end = time.monotonic() + 30
+        while not (running := engines(terminal.process.pid)) and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        terminal.type("\x03")
+        ended = terminal.end()
+    assert (ended.code, ended.out) == (130, "")
+    assert "grundlag-bus:" not in ended.err
+    assert not [one for one in running if Path(f"/proc/{one}").exists()]

@@ -64,6 +64,7 @@ async def main() -> None:
         await asyncio.sleep(0.02)
     proc = Path(f"/proc/{found[0]}")
     print(proc.joinpath("environ").read_bytes() == b"")
+    print(os.getsid(found[0]) == found[0])
     print(next(l.split()[1] for l in proc.joinpath("status").read_text().splitlines() if l.startswith("NoNewPrivs")))
     limits = {line[:25].strip(): line[26:46].strip() for line in proc.joinpath("limits").read_text().splitlines()}
     print(limits["Max data size"], limits["Max core file size"], limits["Max file size"], limits["Max cpu time"])
@@ -80,6 +81,6 @@ def test_an_engine_knows_nothing_of_its_host_and_is_bounded_from_outside() -> No
     told = subprocess.run(
         [sys.executable, "-c", BOUNDS], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
-    empty, no_new_privileges, limits = told.stdout.splitlines()
-    assert (empty, no_new_privileges) == ("True", "1")
+    empty, own_session, no_new_privileges, limits = told.stdout.splitlines()
+    assert (empty, own_session, no_new_privileges) == ("True", "True", "1")
     assert limits == f"{(128 + 56) * 1024 * 1024} 0 0 15"

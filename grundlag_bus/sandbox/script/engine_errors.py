@@ -13,6 +13,8 @@ from grundlag_bus.sandbox.script.engine_prelude import PRELUDE_FILE
 if TYPE_CHECKING:
     from grundlag_bus.sandbox.script.engine import Program
 
+_TOLD = 4000
+"""Characters of what a script raised that its author is told."""
 _NOT_SUPPORTED = "The monty syntax parser does not yet support "
 
 
@@ -73,7 +75,7 @@ def _raised(error: monty.MontyRuntimeError, told: str, program: Program) -> Scri
         return _invalid(error, program, f"The language of scripts has no {message.removeprefix(_NOT_SUPPORTED)}.")
     line = lines[-1] if lines else None
     return ScriptFailedError(
-        told,
+        told[:_TOLD],
         exception=kind,
         trace=lines,
         line=line,

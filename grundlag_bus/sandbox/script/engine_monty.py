@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from grundlag_bus.sandbox.script.stubs import Function
 
 VERSION = f"pydantic-monty {monty.__version__}"
+_FUNCTION = "<function "
 _NO_SLEEP = "a script cannot sleep: call a tool that waits, or end and let the host run another script later"
 
 
@@ -166,7 +167,7 @@ class MontyEngine:
                     self._snapshot = self._call(called, made)
 
     def _call(self, called: monty.FunctionSnapshot, made: list[MadeCall]) -> monty.SyncSnapshot:
-        name = str(called.function_name)
+        name = str(called.function_name).removeprefix(_FUNCTION).removesuffix(">")
         function = self._program.functions.get(name)
         if function is None:
             return called.resume({"exc_type": "NameError", "message": f"name {name!r} is not defined"})
@@ -216,9 +217,12 @@ def _outside(called: monty.FunctionSnapshot) -> monty.SyncSnapshot:
 
 
 def _named(function: Function) -> Any:
-    """Make what stands for a function in the script's hands: calling it comes back here by its name."""
+    """Make what stands for a function in the script's hands: calling it comes back here by its name.
+
+    Where it comes out as a value, the engine gives just this name, by which it is seen to be no data.
+    """
 
     async def called() -> None: ...
 
-    called.__name__ = called.__qualname__ = function.name
+    called.__name__ = f"{_FUNCTION}{function.name}>"
     return called

@@ -2,7 +2,8 @@
 
 - `setpriv --pdeathsig KILL`: it dies with the thread that started it, so with its host;
 - `prlimit`: memory, processor time, no core file, no file written;
-- `unshare -rn`: no network; `env -i`: nothing of the host's environment, which may hold passwords.
+- `unshare -rn`: no network; `setsid`: no terminal, since Ctrl-C is for the host to answer;
+- `env -i`: nothing of the host's environment, which may hold passwords.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def _chain(*bounds: str) -> list[str]:
     """
     wanted = (
         ["env", "-i"],
+        ["setsid"],
         ["unshare", "-rn"],
         ["prlimit", *bounds],
         ["setpriv", "--no-new-privs", "--pdeathsig", "KILL"],

@@ -12,6 +12,7 @@ from grundlag_bus.errors import CallError, Defer, NotJsonError, ScriptReplayErro
 from grundlag_bus.logs import get_logger
 from grundlag_bus.sandbox.script.engine import Answer
 from grundlag_bus.schema.codec import plain
+from grundlag_bus.schema.refusal import short
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -83,7 +84,9 @@ async def outcome_of(  # noqa: PLR0911  one for each ending
         return CallOutcome("failed", code="cancelled", message=f"{function} cancelled itself")
     except Exception as error:
         _LOGGER.exception("tool_of_script_failed", function=function)
-        return CallOutcome("failed", code="internal", message=f"{function} raised {type(error).__name__}: {error}")
+        return CallOutcome(
+            "failed", code="internal", message=f"{function} raised {type(error).__name__}: {short(str(error), 500)}"
+        )
 
 
 def _interrupted(interrupt: ToolInterrupt, given: Any, function: str) -> CallOutcome:

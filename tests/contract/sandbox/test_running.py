@@ -185,11 +185,12 @@ async def test_inputs_are_names(sandbox: Sandbox) -> None:
         ("import datetime\n{'at': datetime.datetime(2026, 1, 1)}", ("at",)),
         ("def f() -> int:\n    return 1\n[f]", (0,)),
         ("[contractAdd(1, 2)]", (0,)),
+        ("{'tool': contractAdd}", ("tool",)),
         ("{'keys': {'a': 1}.keys()}", ("keys",)),
         ("print", ()),
         ("class Mine:\n    pass\n[Mine()]", (0,)),
     ],
-    ids=["nan", "set", "huge", "bytes", "key", "naive", "function", "call", "view", "builtin", "object"],
+    ids=["nan", "set", "huge", "bytes", "key", "naive", "function", "call", "tool", "view", "builtin", "object"],
 )
 async def test_a_value_that_is_no_json_is_refused_with_its_place(
     sandbox: Sandbox, source: str, place: tuple[Any, ...]

@@ -180,6 +180,16 @@ async def test_what_a_tool_raises_otherwise_is_internal_and_names_its_type() -> 
         await Sandbox(tools_of(fail=fail)).run("await fail(1)")
 
 
+async def test_a_long_failure_is_told_in_short() -> None:
+    async def fail(_: Any, __: ToolContext) -> Any:
+        raise LookupError("x" * 100_000)
+
+    for source in ("await fail(1)", "raise ValueError('x' * 100_000)"):
+        with pytest.raises(ScriptFailedError) as raised:
+            await Sandbox(tools_of(fail=fail)).run(source)
+        assert len(str(raised.value)) < 5_000
+
+
 async def test_a_tool_that_defers_fails_since_only_actions_can() -> None:
     async def put_off(_: Any, __: ToolContext) -> Any:
         raise Defer(after=1)
