@@ -28,6 +28,13 @@ def test_the_demo_plays_the_main_job_and_answers_its_own_question(cli: CommandLi
         "the demo answers its own question",
         "calendarDeleteEvent → grundlag.1.calls.calendar.main → this process → completed",
         "It is deleted.",
+        "A script imports the calendar",
+        "calendarDeleteEvent → grundlag.1.calls.calendar.main → this process → interrupted",
+        "calendarDeleteEvent → grundlag.1.calls.calendar.main → this process → completed",
+        'The script returns {"imported":6,"clashes":1,"deleted":1}.',
+        "An agent does the same",
+        "calendarDeleteEvent → grundlag.1.calls.calendar.main → this process → interrupted",
+        'The agent says: "Deleted: True."',
     ):
         assert any(text in line for line in told), f"{text!r} is not told in its turn:\n{ended.out}"
 

@@ -1,4 +1,7 @@
-"""What the demo plays: import a calendar, list its events, create one, and delete it after a person approved."""
+"""What the demo plays: import a calendar, list its events, create one, and delete it after a person approved.
+
+Then a script and an agent do as much with the same tools.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from grundlag_bus.cli.exits import Exit, printable, say
 from grundlag_bus.cli.output import console
 from grundlag_bus.cli.summary import in_json
 from grundlag_bus.cli.terminal import Terminal, question_panel
-from grundlag_bus.errors import ActionFailed, AnswerInvalidError, ToolInterrupt
+from grundlag_bus.errors import ActionFailed, AnswerInvalidError, ConfigurationError, ToolInterrupt
 from grundlag_bus.tools import ItemStore, ToolContext, to_tools
 
 if TYPE_CHECKING:
@@ -82,8 +85,27 @@ class _Play:
             say("nobody answered: the event is still there.")
             return Exit.UNANSWERED
         self._say("It is deleted." if deleted["deleted"] else "It was not approved, and stays.")
+        try:
+            await self._consumers(tools, calendar)
+        except EOFError:
+            say("nobody answered: the script or the agent waits.")
+            return Exit.UNANSWERED
         self._end()
         return Exit.COMPLETED
+
+    async def _consumers(self, tools: dict[str, Tool], calendar: Calendar) -> None:
+        """Let a script and an agent do the same with these tools. Raises EOFError."""
+        self._begin("A script imports the calendar, adds a review, and asks before it deletes what clashes")
+        try:
+            from grundlag_bus.cli.demo.consumers import by_agent, by_script  # noqa: PLC0415  with an extra alone
+
+            done = await by_script(tools, calendar.text, self._ask)
+        except ConfigurationError as error:  # the sandbox is not installed
+            self._say(str(error))
+            return
+        self._say(f"The script returns {in_json(done)}.")
+        self._begin("An agent does the same, its model calling one tool after the other")
+        self._say(f'The agent says: "{await by_agent(tools, calendar.text, self._ask)}"')
 
     async def _delete(self, tool: Tool, target: dict[str, Any]) -> Any:
         """Call, let the question be answered, and call again with the answer; None when nobody answers."""
@@ -95,16 +117,20 @@ class _Play:
         terminal = Terminal()
         while True:
             try:
-                answer = await self._answer(terminal, interrupt)
+                answer = await self._answer(terminal, interrupt.answer_schema)
                 return await tool.resume(interrupt, answer, self._context, by="ada")
             except AnswerInvalidError as error:
                 terminal.refuse(error.issues)
             except EOFError:
                 return None
 
-    async def _answer(self, terminal: Terminal, interrupt: ToolInterrupt) -> Any:
+    async def _ask(self, message: str, data: Any, schema: Any) -> Any:
+        self._print(question_panel(message, data))
+        return await self._answer(Terminal(), schema)
+
+    async def _answer(self, terminal: Terminal, schema: Any) -> Any:
         if terminal.is_there():
-            return await terminal.ask(interrupt.answer_schema)
+            return await terminal.ask(schema)
         self._say(f"There is no terminal here, so the demo answers its own question: {in_json(_OWN_ANSWER)}")
         return _OWN_ANSWER
 

@@ -1,4 +1,7 @@
-"""A scripted agent over the demo's calendar: it imports a file, adds an event, and wants to delete what clashes."""
+"""What a model does with the demo's calendar, call by call or as a script: import a file, add an event, delete clashes.
+
+A calendar without events in that week has no clash.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,21 @@ REVIEW = {
     "durationMinutes": 60,
     "timeZone": "Europe/Berlin",
 }
+
+
+SCRIPT = f"""
+import asyncio
+from itertools import pairwise
+
+imported, review = await asyncio.gather(calendarImportIcs(ics), calendarCreateEvent(**{REVIEW!r}))
+found = await calendarSearchEvents(startsFrom="2026-09-14T00:00:00Z")
+clashing = [late for early, late in pairwise(found["events"]) if late["startsAt"] < early["endsAt"]]
+for event in clashing:
+    print(event["title"], "begins before the event in front of it has ended.")
+deleted = await asyncio.gather(*[calendarDeleteEvent(event["eventId"]) for event in clashing])
+{{"imported": imported["imported"], "clashes": len(clashing), "deleted": sum(one["deleted"] for one in deleted)}}
+"""
+"""The same as a script, whose input is `ics`: what a model writes that is shown the functions instead of the calls."""
 
 
 def calendar_model(ics: str) -> Callable[[ModelRequest], ModelReply | str]:
