@@ -29,7 +29,7 @@ from grundlag_bus import (
 from grundlag_bus.sandbox.script.limits import MIB
 from tests.support.engines import engines, resident
 
-LIMITS = Limits(time=4, memory=128 * MIB, source=MIB)
+LIMITS = Limits(time=6, memory=128 * MIB, source=MIB)
 
 
 async def give(value: Any, _: ToolContext) -> Any:
