@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from grundlag_bus.adapters.cancels import Cancels
 from grundlag_bus.adapters.submission import Dropped, Submission, when_dropped
-from grundlag_bus.adapters.unsent import may_be_sent_again, unsent
+from grundlag_bus.adapters.unsent import expired, may_be_sent_again, unsent
 from grundlag_bus.adapters.waiting import Waiting
 from grundlag_bus.errors import (
     EnvelopeError,
@@ -35,7 +35,7 @@ from grundlag_bus.schema.progress import TYPE as PROGRESS
 from grundlag_bus.schema.progress import decode_progress
 from grundlag_bus.telemetry import EnvelopeRefused, Hook, ReplyLate, ignore
 from grundlag_bus.telemetry.hook import guarded
-from grundlag_bus.tools.endings import cancelled, deadline_exceeded, ended_here, outcome_unknown
+from grundlag_bus.tools.endings import cancelled, ended_here, outcome_unknown
 from grundlag_bus.transport.base import Message
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class BusCaller:
             except (TransportError, TopologyMismatchError) as error:
                 if may_be_sent_again(error, call, now=self._transport.now()):
                     continue
-                self._end(waiting, unsent(error, waiting, self._transport.topology))
+                self._end(waiting, unsent(error, waiting, self._transport))
             else:
                 waiting.published = True
             return
@@ -276,7 +276,7 @@ class BusCaller:
                 self._end(waiting, outcome_unknown(waiting.call, told, published=waiting.published))
 
     def _expire(self, waiting: Waiting) -> None:
-        self._end(waiting, deadline_exceeded(waiting.call, published=waiting.published))
+        self._end(waiting, expired(waiting, self._transport))
 
     def _all_waiting(self) -> list[Waiting]:
         return [waiting for together in self._waiting.values() for waiting in together]

@@ -19,7 +19,7 @@ from grundlag_bus.tools.endings import deadline_exceeded, outcome_unknown
 if TYPE_CHECKING:
     from grundlag_bus.adapters.waiting import Waiting
     from grundlag_bus.schema.envelope import Call
-    from grundlag_bus.transport.topology import Topology
+    from grundlag_bus.transport.base import Transport
 
 
 def may_be_sent_again(error: GrundlagError, call: Call, *, now: float) -> bool:
@@ -27,7 +27,12 @@ def may_be_sent_again(error: GrundlagError, call: Call, *, now: float) -> bool:
     return isinstance(error, PublishUnsureError) and call.idempotent and now < call.deadline
 
 
-def unsent(error: GrundlagError, waiting: Waiting, topology: Topology) -> Failed:
+def expired(waiting: Waiting, transport: Transport) -> Failed:
+    """Say that its deadline passed."""
+    return deadline_exceeded(waiting.call, published=waiting.published, blocked=transport.state.blocked)
+
+
+def unsent(error: GrundlagError, waiting: Waiting, transport: Transport) -> Failed:
     """Say how."""
     call, published = waiting.call, waiting.published
     match error:
@@ -35,15 +40,18 @@ def unsent(error: GrundlagError, waiting: Waiting, topology: Topology) -> Failed
             return Failed(
                 "provider_unavailable",
                 f"No worker of provider {call.provider_id!r} (lane {call.lane!r}) has ever started in namespace "
-                f"{topology.namespace!r}: start one with `grundlag-bus worker`.",
+                f"{transport.topology.namespace!r}: start one with `grundlag-bus worker`.",
                 retryable=True,
             )
         case PublishForbiddenError() | TopologyMismatchError():
             return Failed("forbidden", str(error))
         case PublishExpiredError():
-            return deadline_exceeded(call, published=published)
+            return expired(waiting, transport)
         case PublishUnsureError():
-            return outcome_unknown(call, str(error), published=None)
+            told = str(error).removesuffix(".")
+            if transport.state.blocked:
+                told += ", and takes no messages now, since it is short of memory or disk"
+            return outcome_unknown(call, told, published=None)
         case TransportClosedError() if published is not False:
             return outcome_unknown(call, str(error), published=published)
     return Failed("overloaded", str(error), retryable=True)

@@ -197,7 +197,7 @@ def workers(
 ) -> int:
     """List the workers that answer, with what they serve and how they stand.
 
-    Exit codes: 0 somebody answered, 1 nobody did.
+    Exit codes: 0 somebody answered, 1 nobody did, 2 usage, 4 the bus cannot be reached or takes no question.
     """
     from grundlag_bus.cli.workers import list_workers  # noqa: PLC0415  loaded when it runs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grundlag_bus.cli.exits import Exit, say
 from grundlag_bus.cli.output import print_json
 from grundlag_bus.cli.running import run
+from grundlag_bus.cli.source import in_time
 from grundlag_bus.cli.summary import in_json
 from grundlag_bus.cli.terminal import Terminal
 from grundlag_bus.errors import ConfigurationError, Issue, NotJsonError
@@ -35,16 +37,21 @@ def call(  # noqa: PLR0913  the command's options
     value = read_input(text)
 
     async def work() -> int:
+        until = None if timeout is None or source.registry is not None else time.monotonic() + timeout
         async with source.open(within=timeout) as bus:
-            await check_name(bus, function, source)
-            items = ItemStore()
+            async with in_time(_left(until), timeout):
+                await check_name(bus, function, source)
             listener = ProgressLines(function) if Terminal.is_there() else None
-            context = ToolContext(user_id=user, timeout=timeout, items=items, on_progress=listener)
-            response = await _converse(bus, function, value, context)
+            context = ToolContext(user_id=user, timeout=timeout, items=ItemStore(), on_progress=listener)
+            response = await _converse(bus, function, value, context, first=_left(until) or timeout)
         print_response(function, response, as_json=as_json)
         return _exit_of(response)
 
     return run(work(), level=level)
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(until - time.monotonic(), 0.001)
 
 
 class ProgressLines:
@@ -97,15 +104,28 @@ def _key(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()
 
 
-async def _converse(bus: Bus, function: str, value: Any, context: ToolContext) -> Response:
-    """Call, and answer on the terminal what the action asks, until it ends or nobody answers."""
-    response = (await bus.call(function, value, context)).response
+async def _converse(bus: Bus, function: str, value: Any, context: ToolContext, *, first: float | None) -> Response:
+    """Call, and answer on the terminal what the action asks, until it ends or nobody answers.
+
+    first: seconds of the first call, which are fewer than the context's by what was done before.
+    """
+    response = await _called(bus, function, value, replace(context, timeout=first))
     while isinstance(response, Interrupted) and Terminal.is_there():
         answered = await _answer(bus, function, value, context, response)
         if answered is None:
             break
         response = answered
     return response
+
+
+async def _called(bus: Bus, function: str, value: Any, context: ToolContext) -> Response:
+    """Call, and say what becomes of the action where Ctrl-C ends that."""
+    try:
+        return (await bus.call(function, value, context)).response
+    except asyncio.CancelledError:
+        how = "is stopped" if bus.transport is None else "is stopped by its worker, unless it has just ended"
+        say(f"{function} is cancelled: the action {how}; what it did so far stays done.")
+        raise
 
 
 async def _answer(bus: Bus, function: str, value: Any, context: ToolContext, asked: Interrupted) -> Response | None:
@@ -118,7 +138,7 @@ async def _answer(bus: Bus, function: str, value: Any, context: ToolContext, ask
         except EOFError:
             return None
         resumption = ToolResumption(asked.interrupt_id, answer, asked.state, by=context.user_id)
-        response = (await bus.call(function, value, replace(context, resumption=resumption))).response
+        response = await _called(bus, function, value, replace(context, resumption=resumption))
         if not (isinstance(response, Failed) and response.code == "answer_invalid"):
             return response
         terminal.refuse(_issues_of(response))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
     from grundlag_bus.adapters import Bus
 
-
 TOKEN = "GRUNDLAG_TOKEN"  # noqa: S105  the name of the variable that holds it
+_CLOSE_WITHIN = 3.0
+_CONNECT_WITHIN = 10.0
+_TO_SAY_WHY = 1.0
+_LAST_PAUSE = 1.2
+"""Seconds: no pause between two attempts to connect is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Source:
 
     @asynccontextmanager
     async def open(self, *, within: float | None = None) -> AsyncIterator[Bus]:
-        """Connect for as long as it is entered. within: seconds that connecting may take.
+        """Connect for as long as it is entered. within: seconds that connecting may take; closing takes few.
 
         Raises ConfigurationError, BusUnreachableError.
         """
@@ -57,18 +61,42 @@ class Source:
             bus = connect(await load_registry(self.registry))
         else:
             refuse_embedded(self.url)
-            bus = connect(self.url or "", namespace=self.namespace, token=self._token)
-        try:
-            async with asyncio.timeout(within):
-                await bus.__aenter__()
-        except TimeoutError:
-            raise BusUnreachableError(
-                f"The bus did not answer within {within:g} s: give a longer --timeout, or check host and port."
-            ) from None
+            url = self.url or ""
+            hurried = _hurried(url, self.namespace, within)
+            bus = hurried or connect(url, namespace=self.namespace, token=self._token)
+        async with in_time(None if within is None else within + _TO_SAY_WHY, within):
+            await bus.__aenter__()
         try:
             yield bus
         finally:
-            await bus.__aexit__(None, None, None)
+            with suppress(TimeoutError):  # what the broker did not answer by then it does not need to
+                async with asyncio.timeout(_CLOSE_WITHIN if self.registry is None else None):
+                    await bus.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def in_time(left: float | None, within: float | None) -> AsyncIterator[None]:
+    """Raise BusUnreachableError where it takes longer than the seconds that are left, of those that there were."""
+    try:
+        async with asyncio.timeout(left):
+            yield
+    except TimeoutError:
+        if within is None:
+            raise
+        raise BusUnreachableError(
+            f"The bus did not answer within {within:g} s: give a longer --timeout, or check host and port."
+        ) from None
+
+
+def _hurried(url: str, namespace: str, within: float | None) -> Bus | None:
+    """Make a bus that gives up connecting in time to say why; None where there is no hurry, or no RabbitMQ."""
+    from grundlag_bus.adapters.bus import TransportBus  # noqa: PLC0415  as above
+    from grundlag_bus.transport.rabbitmq import RabbitTransport  # noqa: PLC0415  the same
+
+    if within is None or not url.startswith(("amqp://", "amqps://")):
+        return None
+    patience = min(max(within - _LAST_PAUSE, within / 2), _CONNECT_WITHIN)
+    return TransportBus(RabbitTransport(url, namespace=namespace, connect_timeout=patience))
 
 
 def refuse_host(url: str | None) -> None:

@@ -33,9 +33,7 @@ LONGEST = 2**LEVELS - 1
 def whole_seconds(delay: float) -> int:
     """Round a delay up; what is due is 0. Raises ConfigurationError where it is longer than the ladder holds."""
     if not delay <= LONGEST:
-        raise ConfigurationError(
-            f"A message cannot be delayed by {delay:g} s: use at most {LONGEST} s (12 days), or wait in a run."
-        )
+        raise ConfigurationError(f"A call cannot be delayed by {delay:g} s: use at most {LONGEST} s (12 days).")
     return math.ceil(delay) if delay > 0 else 0
 
 

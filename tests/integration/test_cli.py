@@ -118,14 +118,17 @@ def test_json_that_cannot_be_read_is_usage(cli: CommandLine, given: str, told: s
     assert told in ended.sentence
 
 
-def test_ctrl_c_ends_a_call_quietly_with_130(cli: CommandLine, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_call_with_130_and_says_what_becomes_of_the_action(cli: CommandLine, tmp_path: Path) -> None:
     given = json.dumps({"folder": str(tmp_path)})
     with cli.start("call", "formHold", given, "--registry", FORM) as started:
         while not (tmp_path / "held").exists():
             assert started.process.poll() is None
         started.process.send_signal(signal.SIGINT)
         ended = started.end()
-    assert (ended.code, ended.out, ended.err) == (130, "", "")
+    assert (ended.code, ended.out) == (130, "")
+    assert (
+        ended.sentence == "grundlag-bus: formHold is cancelled: the action is stopped; what it did so far stays done."
+    )
 
 
 # --- where calls go ---------------------------------------------------------------------------------------------------

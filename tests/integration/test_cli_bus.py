@@ -53,6 +53,7 @@ def test_ctrl_c_cancels_the_action_at_its_worker(cli: CommandLine, tmp_path: Pat
         call.expect("formHold: 1 of 2, holding")
         wait_for(tmp_path / "held")
         call.type("\x03")
+        call.expect("formHold is cancelled: the action is stopped by its worker")
         assert call.end().code == 130
         wait_for(tmp_path / "cancelled")
 
@@ -245,8 +246,10 @@ def test_an_unknown_vhost_exits_4(tmp_path: Path, amqp_url: str) -> None:
 
 def test_a_port_where_nothing_listens_exits_4_within_the_timeout(tmp_path: Path) -> None:
     cli = CommandLine(tmp_path)
-    ended = cli.run("call", "demoAdd", "--url", "amqp://guest:s3cret@127.0.0.1:1/", "--timeout", "1", within=8)
+    ended = cli.run("call", "demoAdd", "--url", "amqp://guest:s3cret@127.0.0.1:1/", "--timeout", "1", within=20)
     assert ended.code == 4
+    assert "Nothing listens at" in ended.sentence
+    assert "start the broker" in ended.sentence
     assert "s3cret" not in ended.sentence
 
 

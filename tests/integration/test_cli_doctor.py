@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +22,8 @@ from tests.support.command_line import CommandLine, Ended
 from tests.support.eventually import eventually
 from tests.support.namespaces import delete_namespaces, fresh_namespace
 from tests.support.transports import in_time
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
 
 calendar = Provider("calendar", name="Calendar")
 
@@ -182,6 +187,64 @@ async def test_what_a_user_may_not_do_is_told_with_what_to_grant(patient: Patien
         assert "secret-word" not in ended.out + ended.err
     finally:
         await patient.broker.ctl("delete_user", "weak")
+
+
+async def test_the_permissions_of_the_readme_suffice_and_what_is_missing_of_them_is_told(
+    patient: Patient, tmp_path: Path
+) -> None:
+    rows = re.findall(r"^(an? [a-z]+) +(\^\S+) +(\^\S+) +(\^\S+)$", README, re.MULTILINE)
+    granted = {who: [pattern.replace("myapp", patient.namespace) for pattern in patterns] for who, *patterns in rows}
+    assert set(granted) == {"a worker", "a caller", "an operator"}
+
+    async def as_user(who: str, permissions: list[str]) -> str:
+        await patient.broker.ctl("add_user", who, "secret-word")
+        await patient.broker.ctl("set_permissions", who, *permissions)
+        return patient.broker.url.replace("guest:guest", f"{who}:secret-word")
+
+    users = [f"{who.split()[1]}-{patient.namespace}" for who in granted]
+    try:
+        serving, calling, operating = [
+            await as_user(user, patterns) for user, patterns in zip(users, granted.values(), strict=True)
+        ]
+        lanes = "tests.support.lanes:registry"
+        with patient.cli.start("worker", lanes, "--url", serving) as started:
+            await asyncio.to_thread(started.wait_for, "serving")
+            called = await asyncio.to_thread(patient.cli.run, "call", "swiftWho", "--url", calling)
+            assert called.code == 0, called.err
+            findings = await patient.examine(url=operating)
+            assert findings.of("permission to", "fail") == []
+            for line in (("workers",), ("dead", "list"), ("manifest", "retire", "heavy")):
+                ended = await asyncio.to_thread(patient.cli.run, *line, "--url", operating)
+                assert ended.code == 0, ended.err
+        ours = granted["a caller"]
+        users.append(f"weak-{patient.namespace}")
+        told = (await patient.examine(1, url=await as_user(users[-1], ours))).of("permission to write", "fail")
+        assert len(told) == 1
+        assert "may not write to amq.default" in told[0]
+        assert f"'{granted['a worker'][1]}'" in told[0]
+    finally:
+        for user in users:
+            await patient.broker.ctl("delete_user", user)
+
+
+async def test_consumers_whose_worker_is_blocked_fail(patient: Patient, tmp_path: Path) -> None:
+    with patient.cli.start("worker", "tests.support.lanes:registry", "--url", patient.broker.url) as started:
+        await asyncio.to_thread(started.wait_for, "serving")
+        os.kill(started.process.pid, signal.SIGSTOP)
+        try:
+            findings = await patient.examine(1)
+        finally:
+            os.kill(started.process.pid, signal.SIGCONT)
+    assert any("and 0 of their workers answer" in found for found in findings.of("workers", "fail"))
+
+
+async def test_a_question_that_the_broker_does_not_take_is_told_as_that(patient: Patient) -> None:
+    async with patient.worker():
+        await patient.broker.raise_memory_alarm()
+        ended = await asyncio.to_thread(patient.cli.run, "workers", "--url", patient.broker.url)
+    assert ended.code == 4
+    assert "short of memory or disk" in ended.err
+    assert "start one" not in ended.err
 
 
 async def test_a_broker_short_of_memory_is_told_with_and_without_the_management_api(patient: Patient) -> None:

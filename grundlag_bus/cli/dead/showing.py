@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -58,7 +58,7 @@ def print_list(url: str | None, namespace: str, filters: Filters, *, as_json: bo
             out = console()
             out.print(_table(rows, out.width))
         elif not as_json:
-            say(f"no dead letters in namespace {namespace!r}{'' if filters.takes_all else ' that fit'}.")
+            say(f"no dead letters{_which(filters)} in namespace {namespace!r}.")
         return Exit.COMPLETED
 
     return run(work(), level=level)
@@ -78,6 +78,16 @@ def print_letter(url: str | None, namespace: str, filters: Filters, *, as_json: 
         return Exit.COMPLETED
 
     return run(work(), level=level)
+
+
+def _which(filters: Filters) -> str:
+    if filters.takes_all:
+        return ""
+    return " that fit" if filters.code is None else f" with code {filters.code!r}{_others(filters)}"
+
+
+def _others(filters: Filters) -> str:
+    return "" if replace(filters, code=None).takes_all else " that fit"
 
 
 def when(letter: Letter) -> str:

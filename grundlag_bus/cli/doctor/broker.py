@@ -29,11 +29,12 @@ async def examine_broker(examination: Examination, topology: Topology) -> AsyncI
     yield _permission("configure", configure, topology)
     if configure is Tried.ALLOWED:
         yield _permission("read", await examination.try_to_read(), topology)
-    write = await examination.try_to_write("")
-    if write is Tried.ALLOWED:
-        write = await examination.try_to_write(topology.calls.name)
+    default = await examination.try_to_write("")
+    write = default if default is Tried.BLOCKED else await examination.try_to_write(topology.calls.name)
     yield _permission("write", write, topology)
-    if write in (Tried.ALLOWED, Tried.MISSING):
+    if default is Tried.REFUSED:
+        yield _default_exchange(topology)
+    elif write in (Tried.ALLOWED, Tried.MISSING):
         yield judge_size(await examination.try_size(MAX_BYTES + _ENVELOPE))
 
 
@@ -99,12 +100,22 @@ def _permission(kind: str, tried: Tried, topology: Topology) -> Finding:
             "free some, or raise vm_memory_high_watermark or lower disk_free_limit",
         )
     if tried is Tried.REFUSED:
-        ours = f"^{topology.namespace}\\..*"
-        wanted = f"'({ours}|^amq\\.default$)'" if kind == "write" else f"'{ours}'"
         return Finding(
-            "fail",
-            check,
-            f"this user may not {kind} what is named {topology.prefix}.*",
-            f"rabbitmqctl set_permissions, with {wanted} as its {kind} pattern",
+            "fail", check, f"this user may not {kind} what is named {topology.prefix}.*", _grant(kind, topology)
         )
     return Finding("ok", check, f"{topology.prefix}.*")
+
+
+def _default_exchange(topology: Topology) -> Finding:
+    return Finding(
+        "fail",
+        "permission to write",
+        "this user may not write to amq.default, the broker's default exchange: a worker needs that, to announce what "
+        "it offers and to note that it starts a call alone, and `grundlag-bus manifest retire` too; a caller does not",
+        _grant("write", topology),
+    )
+
+
+def _grant(kind: str, topology: Topology) -> str:
+    named = f"^({topology.namespace}\\..*|amq\\.default)$" if kind == "write" else f"^{topology.namespace}\\..*"
+    return f"rabbitmqctl set_permissions, with '{named}' as its {kind} pattern"

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 ANSWER_WITHIN = 1.0
 """Seconds that the workers get to say how they stand."""
+_SILENT = (
+    "ask /live and /ready of each: an action may block its event loop (its log says loop_blocked), the broker may "
+    "block its connection (bus.blocked), or it hears nothing any more: then start it again"
+)
 
 
 async def examine_namespace(examination: Examination, topology: Topology) -> AsyncIterator[Finding]:
@@ -41,10 +45,11 @@ async def examine_namespace(examination: Examination, topology: Topology) -> Asy
         async for finding in _topology(examination, topology, lanes):
             drifted |= finding.status == "fail"
             yield finding
-        async for finding in _serving(examination, topology, lanes):
+        consumers: dict[tuple[str, str], int] = {}
+        async for finding in _serving(examination, topology, lanes, consumers):
             yield finding
         if not drifted:
-            async for finding in _answering(examination.address, topology):
+            async for finding in _answering(examination.address, topology, consumers):
                 yield finding
     except BusUnreachableError as error:
         yield Finding("skip", "namespace", f"not looked at: {error}", "run it as a user that may configure there")
@@ -87,18 +92,25 @@ async def _topology(
 
 
 async def _serving(
-    examination: Examination, topology: Topology, lanes: list[tuple[str, str]]
+    examination: Examination,
+    topology: Topology,
+    lanes: list[tuple[str, str]],
+    consumers: dict[tuple[str, str], int],
 ) -> AsyncIterator[Finding]:
+    """Look at the queues. consumers: filled with how many each lane has."""
     if not lanes:
         yield Finding("warn", "workers", "no provider is announced", "start a worker with `grundlag-bus worker`")
     for provider_id, lane in lanes:
         counts = await examination.administration.count(topology.call_queue(provider_id, lane).name)
+        consumers[provider_id, lane] = 0 if counts is None else counts.consumers
         yield judge_lane(f"{provider_id}.{lane}", counts)
     dead = await examination.administration.count(topology.dead_queue.name)
     yield judge_dead(0 if dead is None else dead.messages)
 
 
-async def _answering(address: Address, topology: Topology) -> AsyncIterator[Finding]:
+async def _answering(
+    address: Address, topology: Topology, consumers: dict[tuple[str, str], int]
+) -> AsyncIterator[Finding]:
     """Ask the workers themselves: one whose loop is blocked consumes and says nothing."""
     transport = RabbitTransport(address, namespace=topology.namespace)
     try:
@@ -109,8 +121,19 @@ async def _answering(address: Address, topology: Topology) -> AsyncIterator[Find
         return
     finally:
         await transport.close()
-    for finding in judge_answers(answers):
+    for finding in (*judge_answers(answers), *judge_silence(answers, consumers)):
         yield finding
+
+
+def judge_silence(answers: list[WorkerStatus], consumers: dict[tuple[str, str], int]) -> list[Finding]:
+    """Say which lanes have consumers whose workers say nothing. consumers: of each provider and lane."""
+    findings = []
+    for (provider_id, lane), there in consumers.items():
+        heard = sum(provider_id in status.providers and lane in status.lanes for status in answers)
+        if heard < there:
+            told = f"{provider_id}.{lane} has {there} consumers, and {heard} of their workers answer"
+            findings.append(Finding("warn" if heard else "fail", "workers", told, _SILENT))
+    return findings
 
 
 def judge_answers(answers: list[WorkerStatus]) -> list[Finding]:

@@ -271,6 +271,21 @@ async def test_a_deadline_that_passes_while_nothing_can_be_written_says_so(
     assert failed(await caller.call(make_call(seconds=0.02))) == ("deadline_exceeded", {"published": False})
 
 
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [(PublishExpiredError("late"), 5), (PublishUnsureError("It was not confirmed."), 5), (None, 0.02)],
+)
+async def test_a_call_that_ends_while_the_broker_takes_no_messages_says_so_in_one_sentence(
+    caller: BusCaller, transport: ToldTransport, error: TransportError | None, seconds: float
+) -> None:
+    transport.state = replace(transport.state, blocked=True)
+    transport.ends = [error]
+    response = (await caller.call(make_call(seconds=seconds))).response
+    assert isinstance(response, Failed)
+    assert "takes no messages now, since it is short of memory or disk" in response.message
+    assert ".." not in response.message
+
+
 async def test_a_call_that_waits_unwritten_is_not_given_up_with_the_mailbox(
     caller: BusCaller, transport: ToldTransport
 ) -> None:

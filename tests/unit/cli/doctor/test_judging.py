@@ -6,7 +6,7 @@ import pytest
 
 from grundlag_bus.cli.doctor.broker import judge_broker, judge_heartbeat, judge_size
 from grundlag_bus.cli.doctor.cluster import judge_alarms, judge_node
-from grundlag_bus.cli.doctor.namespace import judge_answers, judge_dead, judge_lane
+from grundlag_bus.cli.doctor.namespace import judge_answers, judge_dead, judge_lane, judge_silence
 from grundlag_bus.cli.doctor.policies import judge_policies
 from grundlag_bus.transport.administration import Counts
 from grundlag_bus.transport.base import Broker
@@ -73,6 +73,17 @@ def test_a_worker_that_does_not_serve_is_told_with_its_reasons() -> None:
     findings = judge_answers([serving, blocked])
     assert [finding.status for finding in findings] == ["ok", "warn"]
     assert findings[1].found.startswith("w2 does not serve: ")
+
+
+def test_consumers_whose_workers_say_nothing_fail_and_are_warned_of_where_another_answers() -> None:
+    answering = WorkerStatus("w1", ("calendar",), ("main",), True, False, 0, True, False, 1, 1)
+    served = {("calendar", "main"): 1, ("calendar", "long"): 0}
+    assert judge_silence([answering], served) == []
+    [silent] = judge_silence([], served)
+    assert (silent.status, silent.found) == ("fail", "calendar.main has 1 consumers, and 0 of their workers answer")
+    assert "loop_blocked" in (silent.remedy or "")
+    assert [finding.status for finding in judge_silence([answering], {("calendar", "main"): 2})] == ["warn"]
+    assert [finding.status for finding in judge_silence([answering], {("mail", "main"): 2})] == ["fail"]
 
 
 # --- the cluster ------------------------------------------------------------------------------------------------------
