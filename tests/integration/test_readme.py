@@ -143,13 +143,37 @@ def test_a_session_prints_what_is_shown(session: list[Step], folder: Path, addre
 
 
 def test_a_host_answers_over_http(folder: Path, address: str) -> None:
-    (session,) = [steps_of(block) for block in BLOCKS if " serve " in block]
+    (session,) = [steps_of(block) for block in BLOCKS if "$ curl " in block]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     steps = [Step(step.command.replace("8080", str(port)), step.shown) for step in session]
     with running(steps[:2], folder, address):
         asked = subprocess.run([*shlex.split(steps[2].command), "-sS"], capture_output=True, text=True, check=True)
         assert asked.stdout == steps[2].shown.rstrip("\n")
+
+
+def test_a_typed_client_calls_a_host_and_a_type_checker_reads_it(folder: Path) -> None:
+    (session,) = [steps_of(block) for block in BLOCKS if "client generate" in block]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    steps = [Step(step.command.replace("8080", port), step.shown) for step in session]
+    program = folder / "typed.py"
+    program.write_text(program.read_text().replace("8080", port))
+    with running(steps[:1], folder, ""):
+        for step in steps[1:]:
+            assert output(step.command, folder, "") == step.shown
+    assert mistakes(folder) == []
+    program.write_text(program.read_text().replace('"title": "Lunch"', '"title": 7'))
+    (mistake,) = mistakes(folder)
+    assert '"title"' in mistake
+
+
+def mistakes(folder: Path) -> list[str]:
+    command = [sys.executable, "-m", "mypy", "--strict", str(folder / "typed.py"), str(folder / "calendar_client.py")]
+    environment = {**os.environ, "MYPYPATH": str(folder)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return [line for line in done.stdout.splitlines() if ": error:" in line]
 
 
 # --- when a call died -------------------------------------------------------------------------------------------------
