@@ -27,6 +27,10 @@ Headers of a request:
                                     call is made of both, so that nobody reaches another's call. That of a resumption is
                                     made of what it says, as on the bus; its key only says which repeats are the same
                                     request, so take a new one for each time that an answer is meant anew.
+    X-Sent-Before: 1                a request with a key says that it may have come before: where the host cannot know
+                                    (it has just started, or let go of replies early) and the action is not idempotent,
+                                    the answer is `outcome_unknown`, and nothing is started. With several hosts behind
+                                    one address, let a client stay with one of them.
     X-Timeout: SECONDS              until the deadline; by default 300, and 86400 in lane `long`.
     Accept: text/event-stream       progress while it runs: `event: progress`, data = {done, total?, text?} | {items} |
                                     {started} | {deferredUntil}; then one `event: reply`, data = {"httpStatus": 200,

@@ -39,12 +39,14 @@ _AROUND = 3
 class Asked:
     """A call that somebody asks for.
 
-    key: (user, key), where the request names a key, under which it may come again; digest: of what it asks for then.
+    key: (user, key), where the request names a key, under which it may come again; digest: of what it asks for then;
+    comes_again: whether it says that it was sent before.
     """
 
     call: Call
     key: tuple[str | None, str] | None
     digest: str
+    comes_again: bool = False
 
 
 class Asking:
@@ -70,7 +72,8 @@ class Asking:
             return Asked(call, None, "")
         if request.resumption is None:
             call = replace(call, call_id=call_id_of(key))
-        return Asked(call, key, digest([provider_id, action_id, request.to_json()]))
+        asks = digest([provider_id, action_id, request.to_json()])
+        return Asked(call, key, asks, comes_again="x-sent-before" in headers)
 
     def ensure_allowed(self, user_id: str | None, provider_id: str, action_id: str) -> None:
         """Raise ForbiddenError for what is not allowed, whether it exists or not."""

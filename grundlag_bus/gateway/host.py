@@ -167,7 +167,7 @@ def _cors(origins: Sequence[str]) -> list[Middleware]:
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=[
                 *("Authorization", "Content-Type", "Accept", "If-None-Match"),
-                *("Idempotency-Key", "X-Timeout", "X-User-Id"),
+                *("Idempotency-Key", "X-Sent-Before", "X-Timeout", "X-User-Id"),
             ],
             expose_headers=["ETag", "Retry-After", "X-Call-Id"],
             max_age=600,

@@ -32,6 +32,7 @@ class KeptReplies:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._lacks_until = clock() + KEPT_SECONDS  # until then those of the process before it may be asked for
         self._kept: OrderedDict[Key, tuple[float, Ended]] = OrderedDict()
         self._bytes = 0
 
@@ -40,11 +41,18 @@ class KeptReplies:
         self._kept[key] = self._clock() + KEPT_SECONDS, ended
         self._bytes += len(ended.body)
         while self._kept and (len(self._kept) > MOST_KEPT or self._bytes > MOST_BYTES or self._oldest_is_over()):
-            self.forget(next(iter(self._kept)))
+            oldest = next(iter(self._kept))
+            self._lacks_until = max(self._lacks_until, self._kept[oldest][0])
+            self.forget(oldest)
 
     def find(self, key: Key) -> Ended | None:
         until, ended = self._kept.get(key, (0.0, None))
         return ended if ended is not None and self._clock() < until else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every reply of the last minute is there."""
+        return self._clock() >= self._lacks_until
 
     def forget(self, key: Key) -> None:
         _, ended = self._kept.pop(key, (0.0, None))

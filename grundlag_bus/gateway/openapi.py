@@ -25,6 +25,13 @@ _KEY: dict[str, Any] = {
     "reply for a minute after its end.",
     "schema": {"type": "string", "pattern": r"^[A-Za-z0-9_.:\-]{1,128}$"},
 }
+_SENT_BEFORE: dict[str, Any] = {
+    "name": "X-Sent-Before",
+    "in": "header",
+    "description": "With a key: the request may have come before, and is not to start the call where this host cannot "
+    "know that it did not.",
+    "schema": {"type": "string", "enum": ["1"]},
+}
 _TIMEOUT: dict[str, Any] = {
     "name": "X-Timeout",
     "in": "header",
@@ -85,7 +92,7 @@ def _path(provider: ProviderManifest, action: ActionManifest, schemas: dict[str,
         "tags": [provider.id],
         "summary": action.name,
         "description": action.description,
-        "parameters": [_KEY, _TIMEOUT],
+        "parameters": [_KEY, _SENT_BEFORE, _TIMEOUT],
         "requestBody": {"required": True, "content": {"application/json": {"schema": request(value, answer)}}},
         "responses": {
             "200": {

@@ -4,6 +4,8 @@ Rules:
 - A call runs in a task of its own: whoever waits for it may go away and come again.
 - When nobody waits for it any more it is cancelled: at once if it has no key, else if nobody comes again in time.
 - A key is its user's. While its call runs, or its reply is kept, the same request joins it and any other is refused.
+- A request that says that it comes again, for a call that is not known here and may have been, does not start it: its
+  host was another one, or its reply is kept no more.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from grundlag_bus.errors import CallIdReusedError, TransportClosedError
+from grundlag_bus.errors import CallIdReusedError, OutcomeUnknownError, TransportClosedError
 from grundlag_bus.gateway.kept import Ended, KeptReplies
 from grundlag_bus.gateway.status import status_of
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.envelope import Failed
-from grundlag_bus.tools.endings import cancelled
+from grundlag_bus.tools.endings import cancelled, outcome_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,11 +118,16 @@ class RunningCalls:
     def begin(self, asked: Asked, *, watched: bool) -> RunningCall:
         """Start a call, or join the one of the same key. watched: whether its first caller hears of its progress.
 
-        Raises CallIdReusedError, and Refused where too many calls of the user run.
+        Raises CallIdReusedError, OutcomeUnknownError, and Refused where too many calls of the user run.
         """
         known = None if asked.key is None else self._join(asked)
         if known is not None:
             return known
+        if asked.comes_again and not asked.call.idempotent and not self._kept.is_whole:
+            failed = outcome_unknown(
+                asked.call, "it was sent before, and this host knows nothing of it", published=None
+            )
+            raise OutcomeUnknownError(failed.message, details=failed.details)
         user_id = asked.call.user_id
         self._shares.enter(user_id)
         running = RunningCall(asked)

@@ -69,6 +69,10 @@ class Proxy:
         self._flowing = asyncio.Event()
         self._flowing.set()
 
+    def lead_to(self, target: str) -> None:
+        """Forward new connections elsewhere."""
+        self._target = urlsplit(target)
+
     def thaw(self) -> None:
         self._flowing.set()
 

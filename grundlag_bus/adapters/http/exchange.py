@@ -2,6 +2,7 @@
 
 Rules:
 - The host knows a call by its key: a request that comes again joins the call that runs, or gets its reply.
+- A request that comes again says so: another host, or one that was started anew, then does not start the call anew.
 - What was never written did not run. While it is so, the host is tried for a few seconds.
 - After that the host is asked again for as long as it surely remembers: it forgets a reply after a minute, and asking
   then would start the call anew. A call that is idempotent is sent until its deadline.
@@ -51,6 +52,9 @@ LARGEST = MAX_BYTES + 64 * 1024
 """Bytes of an answer: what a response may have, and what is around it."""
 LONGEST = 30 * 24 * 3600.0
 """Seconds that a host takes a call for at most; a deadline may be further away."""
+
+_OF_THE_REPETITION = ("overloaded", "unauthenticated")
+"""What a host may say of a request that comes again, without looking at the call that it asks for."""
 
 _LOGGER = get_logger("grundlag_bus.adapters")
 
@@ -130,6 +134,9 @@ class Exchange:
             "x-timeout": f"{max(0.001, min(call.deadline - self._clock(), LONGEST)):.3f}",
             "accept": "text/event-stream" if self._streams else "application/json",
         }
+        again = self.published is not False
+        if again:
+            headers["x-sent-before"] = "1"
         async with self._host.answer(
             "POST",
             self._host.address.action(call.provider_id, call.action_id),
@@ -147,6 +154,8 @@ class Exchange:
             else:
                 body = await read_body(response, limit=LARGEST)
                 ended = read_response(response.status_code, body, at=self._host.address)
+                if again and isinstance(ended, Failed) and ended.code in _OF_THE_REPETITION:
+                    raise PublishUnsureError(f"the host does not say how it ended ({ended.message.rstrip('.')})")
                 self._was_answered()
                 self.end(ended, call_id=call_id)
 

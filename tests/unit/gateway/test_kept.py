@@ -28,6 +28,21 @@ def test_a_reply_is_kept_for_a_while() -> None:
     assert replies.find(("ada", "k")) is None
 
 
+def test_it_is_known_whether_a_reply_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST_KEPT", 1)
+    clock = Clock()
+    replies = KeptReplies(clock=clock)
+    assert not replies.is_whole  # those of the process before it
+    clock.now = kept.KEPT_SECONDS
+    assert replies.is_whole
+    replies.add(("ada", "1"), reply())
+    clock.now += 10
+    replies.add(("ada", "2"), reply())
+    assert not replies.is_whole
+    clock.now += kept.KEPT_SECONDS - 10
+    assert replies.is_whole
+
+
 def test_there_is_a_bound_for_their_number_and_for_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_KEPT", 3)
     monkeypatch.setattr(kept, "MOST_BYTES", 100)

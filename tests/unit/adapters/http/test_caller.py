@@ -213,6 +213,42 @@ async def test_an_idempotent_call_is_sent_until_its_deadline(proxy: Proxy, hasty
         assert (await call).response.to_json()["status"] == "completed"
 
 
+@pytest.mark.parametrize(("idempotent", "action"), [(False, "hold"), (True, "add")])
+async def test_a_host_that_was_started_anew_starts_no_call_again_that_may_have_run(
+    gateway: Gateway, idempotent: bool, action: str
+) -> None:
+    """Unless the action is idempotent, as the manifest says."""
+    value = {"name": "a"} if action == "hold" else {"a": 1, "b": 2}
+    async with proxy_to(gateway.url) as proxy, open_gateway(connect(make_registry())) as anew:
+        async with calling(f"http://localhost:{proxy.port}") as caller:
+            proxy.freeze()
+            call = asyncio.create_task(caller.call(a_call(action, value, idempotent=idempotent)))
+            await eventually(lambda: any(one.published is None for one in caller._exchanges))
+            await proxy.refuse()
+            await proxy.cut()
+            proxy.lead_to(anew.url)
+            proxy.thaw()
+            await proxy.accept()
+            reply = await asyncio.wait_for(call, 15)
+        if idempotent:
+            assert reply.response.to_json()["result"] == {"sum": 3}
+        else:
+            assert told(reply) == ("outcome_unknown", {"published": None})
+    assert not seen.runs["hold a"]
+
+
+async def test_a_host_that_has_no_room_for_a_repetition_says_nothing_of_the_call(
+    proxy: Proxy, gateway: Gateway, hasty: None
+) -> None:
+    async with calling(f"http://localhost:{proxy.port}") as caller:
+        call = asyncio.create_task(caller.call(a_call()))
+        await eventually(lambda: seen.runs["hold a"])
+        gateway.host.closing.set()
+        await proxy.cut()
+        assert told(await call)[0] == "outcome_unknown"
+    seen.gate("a").set()
+
+
 async def test_what_takes_long_goes_on_over_a_stream_and_runs_once(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
