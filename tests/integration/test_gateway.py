@@ -243,6 +243,13 @@ async def test_a_key_leads_to_nobody_else_s_call(ada: httpx2.AsyncClient, bob: h
     assert hers.json()["result"]["name"] == hers.headers["X-Call-Id"]
 
 
+async def test_the_same_key_of_two_users_is_two_calls(ada: httpx2.AsyncClient, bob: httpx2.AsyncClient) -> None:
+    key = {"Idempotency-Key": "k1"}
+    answers = [await call(client, "add", {"a": 1, "b": 2}, headers=key) for client in (ada, bob)]
+    assert len({answer.headers["X-Call-Id"] for answer in answers}) == 2
+    assert seen.runs["add"] == 2
+
+
 async def test_a_call_s_id_is_no_key_to_it(ada: httpx2.AsyncClient, bob: httpx2.AsyncClient) -> None:
     first = await call(ada, "add", {"a": 1, "b": 2}, headers={"Idempotency-Key": "k1"})
     other = await call(bob, "add", {"a": 1, "b": 2}, headers={"Idempotency-Key": first.headers["X-Call-Id"]})
