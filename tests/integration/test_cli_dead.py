@@ -154,13 +154,23 @@ async def test_filters_choose(dead: Dead) -> None:
     assert "no dead letters" in ended.sentence
 
 
+async def test_a_code_that_no_letter_has_is_named(dead: Dead) -> None:
+    await dead.bury("a1")
+    for line, told in (
+        (("--code", "nonsense"), "no dead letters with code 'nonsense' in namespace"),
+        (("--code", "nonsense", "--since", "2h"), "no dead letters with code 'nonsense' that fit in namespace"),
+        (("--action", "nothing"), "no dead letters that fit in namespace"),
+    ):
+        assert told in (await dead.run("list", *line)).err
+
+
 async def test_a_letter_is_shown_whole(dead: Dead) -> None:
     call = await dead.bury("0123456789abcdef", user_id="ada")
     ended = await dead.run("show", "0123")
     assert ended.code == 0
     head, _, shown = ended.out.partition("\n{")
     assert json.loads("{" + shown) == json.loads(encode_call(call))
-    for told in ("0123456789abcdef", "for ada", "host-1", "attempts_exhausted", "no room", '{"starts":3}'):
+    for told in ("0123456789abcdef", "for ada", "given up by host-1", "attempts_exhausted", "no room", '{"starts":3}'):
         assert told in head
     assert (await dead.run("show", "0123", "--json")).response["call"] == json.loads(encode_call(call))
 

@@ -247,6 +247,15 @@ async def test_a_question_that_the_broker_does_not_take_is_told_as_that(patient:
     assert "start one" not in ended.err
 
 
+async def test_a_call_that_ends_while_the_broker_takes_no_messages_says_so(patient: Patient) -> None:
+    async with patient.worker():
+        await patient.broker.raise_memory_alarm()
+        called = ("call", "calendarDouble", "2", "--timeout", "4", "--url", patient.broker.url)
+        ended = await asyncio.to_thread(patient.cli.run, *called, within=30)
+    assert ended.code == 1
+    assert "takes no messages now" in ended.err
+
+
 async def test_a_broker_short_of_memory_is_told_with_and_without_the_management_api(patient: Patient) -> None:
     async with patient.transport():
         pass

@@ -216,7 +216,7 @@ async def test_connections_that_are_lost_one_after_the_other_are_one_outage(amqp
                 await eventually(lambda: transport.state.connected)
             await eventually(lambda: len(logged) >= 2)
     assert [entry["event"] for entry in logged] == ["bus.connection_lost", "bus.connection_recovered"]
-    assert logged[1]["after_seconds"] < 3, "as long as it lasted, and not until that was sure"
+    assert logged[1]["outage_seconds"] < 3, "as long as it lasted, and not until that was sure"
 
 
 async def test_each_publish_of_a_burst_has_one_end_when_the_connection_is_cut(proxy: Proxy, namespace: str) -> None:

@@ -134,7 +134,9 @@ def _print(letter: Letter) -> None:
     told = [("id", letter.id), ("died", when(letter) + (f", given up by {letter.worker}" if letter.worker else ""))]
     if call is not None:
         user = "" if call.user_id is None else f" for {call.user_id}"
-        told.append(("call", f"{name_of(letter)} in lane {call.lane}{user}, started {letter.starts} times"))
+        # A call that was lost more often than that was lost unstarted too, which nobody can tell apart afterwards.
+        most = " at most" if isinstance(reason.details, dict) and "lost" in reason.details else ""
+        told.append(("call", f"{name_of(letter)} in lane {call.lane}{user}, started {letter.starts} times{most}"))
     told += [("code", reason.code), ("reason", reason.message)]
     if reason.details is not None:
         told.append(("details", in_json(reason.details)))

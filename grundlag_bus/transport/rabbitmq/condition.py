@@ -1,7 +1,8 @@
 """How a transport's connections are, and one log line for each change of that.
 
 An outage is over when all of them have been up for some seconds: where the network loses them, they notice one after
-the other, and the first may be up again before the last is down.
+the other, and the first may be up again before the last is down. So the line that tells its end comes three seconds
+after it; its `outage_seconds` are those that it lasted.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Condition:
     def _recovered(self) -> None:
         self._settling = self._outage = None
         self._complaint = ""
-        _log.info("bus.connection_recovered", address=self._address, after_seconds=round(self._lasted, 3))
+        _log.info("bus.connection_recovered", address=self._address, outage_seconds=round(self._lasted, 3))
 
     def close(self) -> None:
         """Hear no more, and leave nothing to be said later."""
