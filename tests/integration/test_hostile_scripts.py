@@ -114,6 +114,13 @@ OTHERS: dict[str, tuple[str, type[ScriptError]]] = {
     "deep value": ("x: list = []\nfor i in range(100_000):\n    x = [x]\nx", ScriptValueError),
     "too long": ("x = 1\n" * 200_000, ScriptInvalidError),
     "huge value": ("'a' * 5_000_000", ScriptValueError),
+    "lists in lists": ("a: list = [1]\nfor i in range(60):\n    a = [a, a]\na", ScriptValueError),
+    "one text many times": ("['a' * 1_000_000] * 100_000", ScriptValueError),
+    "many keys": ("k = 'k' * 1_000_000\n[{k: 1}] * 100_000", ScriptValueError),
+    "lists in lists to a tool": (
+        "a: list = [1]\nfor i in range(60):\n    a = [a, a]\nawait give(a)",
+        ScriptFailedError,
+    ),
     "huge integer": ("10 ** 100", ScriptValueError),
     "file": ("open('/etc/passwd').read()", ScriptError),
     "directory": ("from pathlib import Path\nlist(Path('/').iterdir())", ScriptFailedError),

@@ -210,10 +210,11 @@ class Place:
     sizes: list[int]
 
 place = Place("here", [1])
-[place, await contractEcho({"at": place})]
+[[Place(str(n), [n]) for n in range(50)], place, place, await contractEcho({"at": place})]
 """
     here = {"name": "here", "sizes": [1]}
-    assert (await sandbox.run(source)).value == [here, {"value": {"at": here}}]
+    all_places = [{"name": str(number), "sizes": [number]} for number in range(50)]
+    assert (await sandbox.run(source)).value == [all_places, here, here, {"value": {"at": here}}]
 
 
 async def test_tuples_and_aware_times_become_json(sandbox: Sandbox) -> None:
