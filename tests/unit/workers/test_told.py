@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -239,6 +240,24 @@ async def test_an_action_that_blocks_the_loop_is_told_by_its_name() -> None:
     assert line["place"].endswith(" block")
 
 
+async def test_a_worker_whose_loop_stands_still_says_so_to_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grundlag_bus.workers.status.PATIENCE", 0.3)
+    async with serving() as served:
+        heard: list[str] = []
+
+        def ask() -> None:
+            end = time.monotonic() + 10
+            while not heard and time.monotonic() < end:
+                heard.extend(served.worker.ready().reasons)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.9)  # noqa: ASYNC251  what is tested
+        await asyncio.to_thread(asking.join)
+        assert heard[0].startswith("the event loop has not turned for")
+        await eventually(lambda: served.worker.ready().ok)
+
+
 async def test_a_worker_tells_how_it_stands_from_its_start_to_its_end() -> None:
     served = Served()
     assert ready(served.worker.status()).reasons == ("starting", "not connected to the broker")
@@ -252,6 +271,7 @@ async def test_a_worker_tells_how_it_stands_from_its_start_to_its_end() -> None:
 
     calling = asyncio.create_task(served.call("echo"))
     await eventually(lambda: served.worker.status().in_flight == 1)
+    await eventually(lambda: served.worker.status().calls == ("c-echo",))
     running.cancel()
     await eventually(lambda: served.worker.status().draining)
     assert ready(served.worker.status()).reasons == ("draining",)
