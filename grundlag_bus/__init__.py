@@ -22,15 +22,15 @@ _PLACES = {
         "ToolStarted Transcript TurnEnded Usage call_until_answered create_agent_session"
     ),
     "errors": (
-        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerInvalidError "
-        "AttemptsExhaustedError BusUnreachableError CallCancelledError CallError CallIdReusedError "
+        "ActionFailed ActionInputValidationError ActionOutputValidationError ActionUnknownError AnswerConflictError "
+        "AnswerInvalidError AttemptsExhaustedError BusUnreachableError CallCancelledError CallError CallIdReusedError "
         "ConfigurationError DatabaseError DeadlineExceededError Defer EventInvalidError EventNotSentError "
         "ForbiddenError GrundlagError InternalError InterruptExpiredError InterruptUnknownError Issue ModelError "
         "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
         "ProviderUnavailableError RunStateError ScriptCancelledError ScriptError ScriptFailedError "
         "ScriptInvalidError ScriptLimitError ScriptReplayError ScriptValueError ServiceMissingError "
-        "StateInvalidError ToolInputValidationError ToolInterrupt ToolOutputValidationError TopologyMismatchError "
-        "TranscriptError TransportClosedError UnauthenticatedError"
+        "StateInvalidError StoreAwayError ToolInputValidationError ToolInterrupt ToolOutputValidationError "
+        "TopologyMismatchError TranscriptError TransportClosedError UnauthenticatedError"
     ),
     "gateway.access": "Authenticator",
     "gateway.allowing": "AllowLists",
@@ -55,6 +55,7 @@ _PLACES = {
     "schema.manifest": "Manifest",
     "schema.names": "allocate_action_names",
     "schema.progress": "Progress",
+    "store.store": "Store",
     "telemetry": (
         "CallBuried CallEnded CallSentOn CallStarted EnvelopeRefused Hook LoopBlocked LoopTurned ReplyLate Report"
     ),
@@ -66,6 +67,7 @@ _PLACES = {
     "transport": "MemoryTransport Transport",
     "transport.rabbitmq": "Address RabbitTransport",
     "workers": "Worker",
+    "workers.ledger": "Ledger",
     "workers.status": "WorkerStatus",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}

@@ -50,6 +50,7 @@ from grundlag_bus.errors import ActionFailed as ActionFailed
 from grundlag_bus.errors import ActionInputValidationError as ActionInputValidationError
 from grundlag_bus.errors import ActionOutputValidationError as ActionOutputValidationError
 from grundlag_bus.errors import ActionUnknownError as ActionUnknownError
+from grundlag_bus.errors import AnswerConflictError as AnswerConflictError
 from grundlag_bus.errors import AnswerInvalidError as AnswerInvalidError
 from grundlag_bus.errors import AttemptsExhaustedError as AttemptsExhaustedError
 from grundlag_bus.errors import BusUnreachableError as BusUnreachableError
@@ -85,6 +86,7 @@ from grundlag_bus.errors import ScriptReplayError as ScriptReplayError
 from grundlag_bus.errors import ScriptValueError as ScriptValueError
 from grundlag_bus.errors import ServiceMissingError as ServiceMissingError
 from grundlag_bus.errors import StateInvalidError as StateInvalidError
+from grundlag_bus.errors import StoreAwayError as StoreAwayError
 from grundlag_bus.errors import ToolInputValidationError as ToolInputValidationError
 from grundlag_bus.errors import ToolInterrupt as ToolInterrupt
 from grundlag_bus.errors import ToolOutputValidationError as ToolOutputValidationError
@@ -132,6 +134,7 @@ from grundlag_bus.schema.items import Item as Item
 from grundlag_bus.schema.manifest import Manifest as Manifest
 from grundlag_bus.schema.names import allocate_action_names as allocate_action_names
 from grundlag_bus.schema.progress import Progress as Progress
+from grundlag_bus.store.store import Store as Store
 from grundlag_bus.telemetry import CallBuried as CallBuried
 from grundlag_bus.telemetry import CallEnded as CallEnded
 from grundlag_bus.telemetry import CallSentOn as CallSentOn
@@ -160,4 +163,5 @@ from grundlag_bus.transport import Transport as Transport
 from grundlag_bus.transport.rabbitmq import Address as Address
 from grundlag_bus.transport.rabbitmq import RabbitTransport as RabbitTransport
 from grundlag_bus.workers import Worker as Worker
+from grundlag_bus.workers.ledger import Ledger as Ledger
 from grundlag_bus.workers.status import WorkerStatus as WorkerStatus

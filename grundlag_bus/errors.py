@@ -81,6 +81,10 @@ class DatabaseError(ConfigurationError):
         super().__init__(f"The database {database_id!r} could not be opened: {reason}")
 
 
+class StoreAwayError(GrundlagError):
+    """The database of a ledger does not answer, or cannot write; whether it did the last thing is unsure."""
+
+
 class ServicesClosedError(GrundlagError):
     """A service was asked of `Services` whose call or worker has ended."""
 
@@ -336,6 +340,12 @@ class InterruptExpiredError(CallError):
     code = "interrupt_expired"
 
 
+class AnswerConflictError(CallError):
+    """The interrupt was answered before, with something else, and that answer counts."""
+
+    code = "answer_conflict"
+
+
 class NestedInterruptError(CallError):
     """An inner call's interrupt may not leave the outer action: the outer one has to ask itself."""
 
@@ -369,6 +379,7 @@ _PLAIN: dict[str, type[CallError]] = {
         CallIdReusedError,
         StateInvalidError,
         InterruptExpiredError,
+        AnswerConflictError,
         NestedInterruptError,
         PayloadTooLargeError,
         InternalError,

@@ -13,8 +13,11 @@ import pytest
 import structlog
 
 from ops.rabbitmq.roots import SUITES, BrokerUnavailableError
+from tests.support import databases
 from tests.support.broker import DEFAULT_VERSION, Broker, BrokerNode, GivenNode, obtain
 from tests.support.namespaces import delete_namespaces, fresh_namespace
+
+postgres, postgres_url, store_url = databases.postgres, databases.postgres_url, databases.store_url
 
 _BROKERS = pytest.StashKey[list[str]]()
 

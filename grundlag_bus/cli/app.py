@@ -19,6 +19,7 @@ from grundlag_bus.cli.options import (
     AtOnce,
     DefaultGroup,
     KeysFile,
+    LedgerUrl,
     Namespace,
     NamespaceOrNone,
     Registry,
@@ -142,6 +143,7 @@ def worker(  # noqa: PLR0913  the command's options
         ),
     ] = "0.0.0.0",  # noqa: S104  as its help says
     keys_file: KeysFile = None,
+    ledger: LedgerUrl = None,
     grace: Annotated[float, typer.Option(min=0, help="Seconds that running calls get when it stops.")] = 30.0,
     report_to: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> int:
@@ -160,6 +162,7 @@ def worker(  # noqa: PLR0913  the command's options
         lanes=lane or (),
         concurrency=concurrency or (),
         keys_file=keys_file,
+        ledger=ledger,
         grace=grace,
         level=log_level(ctx, "info"),
         processes=processes,

@@ -37,6 +37,7 @@ def configure_logs(level: str) -> None:
     root.handlers = [handler]
     root.setLevel(max(threshold, logging.INFO) if threshold > logging.DEBUG else logging.WARNING)
     logging.getLogger("grundlag_bus").setLevel(threshold)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells of its own plugins
 
 
 def _render() -> list[Processor]:

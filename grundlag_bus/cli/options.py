@@ -13,6 +13,7 @@ from grundlag_bus.cli.source import TOKEN, Source
 from grundlag_bus.errors import ConfigurationError
 
 URL = "GRUNDLAG_URL"
+LEDGER = "GRUNDLAG_LEDGER"
 
 Url: TypeAlias = Annotated[
     str | None,
@@ -61,6 +62,16 @@ KeysFile: TypeAlias = Annotated[
         metavar="FILE",
         envvar="GRUNDLAG_KEYS",
         help="The key file that all workers of these providers share.",
+        show_default=False,
+    ),
+]
+LedgerUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        envvar=LEDGER,
+        help="Record calls there: sqlite:///FILE for one host, postgresql://user:password@host/name for a fleet.",
         show_default=False,
     ),
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
+from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.codec import plain
 from grundlag_bus.schema.fields import instant_to_datetime
@@ -18,9 +19,13 @@ from grundlag_bus.tools.context import ItemStore, Logger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterable
+    from contextlib import AbstractAsyncContextManager
     from datetime import datetime
 
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
     from grundlag_bus.providers.provider import Event
+    from grundlag_bus.providers.run_lease import RunLease
     from grundlag_bus.providers.services import Services
 
 AnswerT = TypeVar("AnswerT", default=Any)
@@ -105,6 +110,7 @@ class ActionContext(Generic[AnswerT]):
         "_emit",
         "_given_items",
         "_items",
+        "_lease",
         "_logger",
         "_report",
         "action_id",
@@ -134,6 +140,7 @@ class ActionContext(Generic[AnswerT]):
         drain: Drain = _NO_DRAIN,
         report: Callable[[Progress], None] = _unheard,
         emit: Callable[[Event | str, Any], Awaitable[None]] = _dropped,
+        lease: RunLease | None = None,
     ) -> None:
         self.services = services
         self.call_id = call_id
@@ -150,6 +157,7 @@ class ActionContext(Generic[AnswerT]):
         self._drain = drain
         self._report = report
         self._emit = emit
+        self._lease = lease
         self._cancelled = False
 
     @property
@@ -200,6 +208,25 @@ class ActionContext(Generic[AnswerT]):
         Raises ConfigurationError for an event that is not declared, EventInvalidError, EventNotSentError.
         """
         return self._emit(event, data)
+
+    @property
+    def fence(self) -> int | None:
+        """A number that is greater at each start of the call, for targets that refuse smaller ones; None: no ledger."""
+        return None if self._lease is None else self._lease.fence
+
+    def ledger_transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """Open a transaction in the ledger's database, as a SQLAlchemy connection, whose effect happens once.
+
+        It is committed together with the outcome, when the action has returned; where it raises (`ToolInterrupt` and
+        `Defer` too) or another worker has the call by then, it is rolled back. To be opened once, in a coroutine
+        function, with `async with`; on SQLite nothing else is recorded until the action returns: keep it short. Raises
+        ConfigurationError where the worker has no ledger.
+        """
+        if self._lease is None:
+            raise ConfigurationError(
+                "ctx.ledger_transaction() needs a ledger: start the worker with --ledger URL, or Worker(ledger=)."
+            )
+        return self._lease.transaction()
 
     @property
     def cancelled(self) -> bool:

@@ -215,6 +215,9 @@ class LocalCaller:
         value = action.parse(data)
         if not await self.registry.authorized(call.user_id, call.provider_id, action.id, data):
             raise ForbiddenError(f"User {call.user_id!r} may not call {call.provider_id}.{action.id} with this input.")
+        resumption = self._interrupts.resumption(action, call)
+        if resumption is not None and run.lease is not None:
+            await run.lease.consume(resumption.interrupt_id)
         run.context = context = ActionContext(
             services=services,
             call_id=call.call_id,
@@ -222,12 +225,13 @@ class LocalCaller:
             action_id=call.action_id,
             deadline=call.deadline,
             user_id=call.user_id,
-            resumption=self._interrupts.resumption(action, call),
+            resumption=resumption,
             attempt=call.attempt,
             deferred=call.deferred,
             items=items,
             drain=self.drain,
             report=run.report,
+            lease=run.lease,
             emit=Emitting(self.registry.providers[call.provider_id], call, self._events, self._clock),
         )
         run.stage = Stage.RUNNING

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from grundlag_bus.providers.bounds import Bounds, Stop
 
 if TYPE_CHECKING:
+    from grundlag_bus.providers.run_lease import RunLease
     from grundlag_bus.schema.progress import Progress, ProgressSink
 
 
@@ -15,14 +16,15 @@ class Oversight:
     """One for each call, over all its starts.
 
     sink: hears of its progress; cancelled: whether it was asked to end; may_have_run: whether it may have been started
-    elsewhere before.
+    elsewhere before; lease: by which it may run, where there is a ledger.
     """
 
-    __slots__ = ("_bounds", "_waiting", "cancelled", "may_have_run", "sink")
+    __slots__ = ("_bounds", "_waiting", "cancelled", "lease", "may_have_run", "sink")
 
     def __init__(self, sink: ProgressSink | None = None) -> None:
         self.sink = sink
         self.cancelled = self.may_have_run = False
+        self.lease: RunLease | None = None
         self._bounds: Bounds | None = None
         self._waiting: asyncio.Event | None = None
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.bounds import Bounds
     from grundlag_bus.providers.context import ActionContext
     from grundlag_bus.providers.oversight import Oversight
+    from grundlag_bus.providers.run_lease import RunLease
     from grundlag_bus.schema.envelope import Call
     from grundlag_bus.schema.progress import Progress
 
@@ -61,6 +62,10 @@ class Started:
     def _pass_on(self, progress: Progress) -> None:
         if not self.over:
             self._oversight.report(progress)
+
+    @property
+    def lease(self) -> RunLease | None:
+        return self._oversight.lease
 
     @property
     def emitted(self) -> list[dict[str, Any]]:

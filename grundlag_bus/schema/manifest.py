@@ -98,11 +98,12 @@ class EventManifest(_Part):
 
 
 class ProviderManifest(_Part):
-    """One provider's part."""
+    """One provider's part. ledger: the id of the one that its workers share, None where they have none."""
 
     id: Id
     name: str
     description: str | None = None
+    ledger: str | None = None
     actions: tuple[ActionManifest, ...] = ()
     entities: tuple[EntityManifest, ...] = ()
     events: tuple[EventManifest, ...] = ()

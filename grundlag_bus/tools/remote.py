@@ -66,7 +66,7 @@ def to_tools(manifest: Manifest, caller: Caller, *, clock: Callable[[], float] =
     tools = {}
     for provider in manifest.providers:
         for action in provider.actions:
-            remote = RemoteAction(provider.id, action, caller, clock)
+            remote = RemoteAction(provider.id, action, caller, clock, recorded=provider.ledger is not None)
             tools[action.function_name] = Tool(
                 id=action.function_name,
                 name=action.name,
@@ -86,12 +86,16 @@ def to_tools(manifest: Manifest, caller: Caller, *, clock: Callable[[], float] =
 
 @dataclass(frozen=True)
 class RemoteAction:
-    """One action as a caller sees it: makes its calls and reads their replies."""
+    """One action as a caller sees it: makes its calls and reads their replies.
+
+    recorded: its workers have a ledger, so that a call which is sent twice runs once.
+    """
 
     provider_id: str
     action: ActionManifest
     caller: Caller
     clock: Callable[[], float] = time.time
+    recorded: bool = False
 
     @cached_property
     def _input(self) -> JsonValidator:
@@ -150,7 +154,7 @@ class RemoteAction:
             lane=action.lane,
             user_id=user_id,
             sent_at=now,
-            idempotent=action.idempotent,
+            idempotent=action.idempotent or self.recorded,
         )
 
     def _timeout(self, context: ToolContext) -> float:

@@ -87,7 +87,7 @@ class Alone:
         if self._owner is run:
             self._owner = None
             self._turn.release()
-            self._intake.resume()
+            self._intake.resume("alone")
 
     async def _have_turn(self, run: Run) -> bool:
         await self._turn.acquire()
@@ -105,10 +105,10 @@ class Alone:
         wait = FIRST_WAIT
         while True:
             since = clock()
-            await self._intake.pause()
+            await self._intake.pause("alone")
             if await self._others_end(run, within=wait):
                 return
-            self._intake.resume()
+            self._intake.resume("alone")
             await asyncio.sleep(clock() - since)
             wait = min(2 * wait, LONGEST_WAIT)
 

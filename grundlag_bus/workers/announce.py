@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from grundlag_bus.errors import ConfigurationError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.schema.manifest import Announcement, current
 from grundlag_bus.transport.base import Message
@@ -26,7 +27,21 @@ ANSWER_WITHIN = 1.0
 _LOGGER = get_logger("grundlag_bus.workers")
 
 
-async def announce(transport: Transport, registry: ProviderRegistry, *, worker: str) -> None:
+async def check_ledger(transport: Transport, registry: ProviderRegistry, ledger_id: str | None) -> None:
+    """Raise ConfigurationError where a provider's workers have another ledger than the one of this id (None: none)."""
+    for provider_id, told in current(await transport.read(transport.topology.manifests)).items():
+        theirs = None if told.provider is None else told.provider.ledger
+        if provider_id in registry.providers and theirs is not None and theirs != ledger_id:
+            ours = "this one has none" if ledger_id is None else f"this one has another ({ledger_id})"
+            raise ConfigurationError(
+                f"The workers of provider {provider_id!r} share a ledger ({theirs}), and {ours}: start it with theirs "
+                f"(--ledger URL), or stop them all and run `grundlag-bus manifest retire {provider_id}` first."
+            )
+
+
+async def announce(
+    transport: Transport, registry: ProviderRegistry, *, worker: str, ledger_id: str | None = None
+) -> None:
     """Publish each provider's manifest where it differs from the newest announcement and is of no older revision.
 
     worker: the name of the one that announces.
@@ -34,7 +49,10 @@ async def announce(transport: Transport, registry: ProviderRegistry, *, worker: 
     stream = transport.topology.manifests
     known = current(await transport.read(stream))
     for provider in registry.providers.values():
-        ours = Announcement(provider_id=provider.id, revision=registry.revision, provider=provider.to_manifest())
+        part = provider.to_manifest()
+        if ledger_id is not None:
+            part = part.model_copy(update={"ledger": ledger_id})
+        ours = Announcement(provider_id=provider.id, revision=registry.revision, provider=part)
         newest = known.get(provider.id)
         if newest is not None and newest.revision > ours.revision:
             _LOGGER.warning("older_revision", provider=provider.id, ours=ours.revision, announced=newest.revision)

@@ -32,11 +32,10 @@ class Intake:
         self._receive = receive
         self._renewed = renewed
         self._subscriptions: dict[Place, Subscription] = {}
-        self._paused = False
+        self._paused: set[str] = set()
 
     async def open(self) -> None:
         """Subscribe to every queue that is not subscribed to. Raises as `Transport.subscribe` does."""
-        self._paused = False
         for place in self._share.places:
             if place not in self._subscriptions:
                 self._subscriptions[place] = subscription = await self._transport.subscribe(
@@ -49,16 +48,17 @@ class Intake:
                 if self._paused:
                     await subscription.pause()
 
-    async def pause(self) -> None:
-        """Take nothing for now; what is in hand can still be settled."""
-        self._paused = True
+    async def pause(self, why: str) -> None:
+        """Take nothing for now; what is in hand can still be settled. why: as told to `resume`."""
+        self._paused.add(why)
         await asyncio.gather(*(subscription.pause() for subscription in self._subscriptions.values()))
 
-    def resume(self) -> None:
-        """Take again after `pause`. What is stopped stays so."""
-        self._paused = False
-        for subscription in self._subscriptions.values():
-            subscription.resume()
+    def resume(self, why: str) -> None:
+        """Take again after `pause`, unless it was told for another reason too. What is stopped stays so."""
+        self._paused.discard(why)
+        if not self._paused:
+            for subscription in self._subscriptions.values():
+                subscription.resume()
 
     async def stop(self) -> None:
         """Take nothing more; what is in hand can still be settled."""

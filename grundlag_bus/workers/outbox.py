@@ -13,10 +13,14 @@ from grundlag_bus.tools.endings import outcome_unknown
 from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.confirmed import Fate, publish_confirmed
 from grundlag_bus.workers.finished import Finished
+from grundlag_bus.workers.ledger.failpoints import reach
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from grundlag_bus.providers.local import LocalCaller
     from grundlag_bus.transport.base import Transport
+    from grundlag_bus.workers.ledger.verdicts import Recorded
     from grundlag_bus.workers.run import Run
     from grundlag_bus.workers.told import Told
 
@@ -45,15 +49,42 @@ class Outbox:
             case End(response):
                 await self.end(run, response)
             case Dead(response):
-                await self._bury(run, response)
+                letter = DeadLetter(response, self._name, self._transport.now(), run.call)
+                await self.end(run, response, letter.encode())
             case Again():
                 await self._send_on(run, disposition)
 
-    async def end(self, run: Run, response: Response) -> None:
-        """Reply, then settle."""
+    async def end(self, run: Run, response: Response, letter: bytes | None = None) -> None:
+        """Reply, then settle. letter: a dead letter, published before that.
+
+        With a ledger, what is recorded first is published: where another worker was faster, its reply, and where the
+        lease is lost, nothing. The run is then not settled.
+        """
         reply = self._local.reply(run.call, response)
-        self._told.ended(run, reply.response)
-        body = encode_reply(reply)
+        body = ours = encode_reply(reply)
+        if run.lease is not None:
+            recorded = await run.lease.record(body, reply.response, letter)
+            if recorded is None:
+                return
+            body, letter = recorded.reply, recorded.letter
+        if letter is not None:
+            if not await self._bury(run, letter, response):
+                return
+            if run.lease is not None:
+                await run.lease.buried()
+        if body == ours:
+            self._told.ended(run, reply.response)
+        await self._publish(run, body)
+
+    async def send_again(self, run: Run, recorded: Recorded, buried: Callable[[], Awaitable[None]]) -> None:
+        """Send what is recorded to whoever waits, then settle. buried: called when its dead letter is published."""
+        if recorded.letter is not None:
+            if not await self._bury(run, recorded.letter, None):
+                return
+            await buried()
+        await self._publish(run, recorded.reply)
+
+    async def _publish(self, run: Run, body: bytes) -> None:
         await self.reply(run, body)
         run.replied = True
         try:
@@ -64,6 +95,7 @@ class Outbox:
                 run.ack()
             raise
         self.finished.add(run.call, body, size=run.size)
+        reach("reply.published")
         run.ack()
 
     async def end_unsure(self, run: Run) -> None:
@@ -71,13 +103,21 @@ class Outbox:
         response = outcome_unknown(run.call, "its worker stopped, and it may not be started again", published=True)
         if not run.over:
             self._told.ended(run, response)
+        body: bytes | None = encode_reply(self._local.reply(run.call, response))
         try:
             async with asyncio.timeout(LAST_REPLY_WITHIN):
-                await self.reply(run, encode_reply(self._local.reply(run.call, response)))
+                if run.lease is not None and body is not None:
+                    recorded = await run.lease.record(body, response)
+                    body = None if recorded is None else recorded.reply
+                if body is not None:
+                    await self.reply(run, body)
         except TimeoutError:
             _LOGGER.warning("reply_not_taken", call_id=run.call.call_id, reason="the worker stops")
         finally:
-            run.ack()
+            if run.lease is not None and not run.lease.concluded:
+                run.nack()  # who has it next finds by the record that it was started
+            else:
+                run.ack()
 
     async def reply(self, run: Run, body: bytes) -> None:
         """Publish the reply to all who wait for it.
@@ -101,25 +141,27 @@ class Outbox:
             elif fate is not Fate.CONFIRMED:
                 _LOGGER.warning("reply_not_taken", call_id=call.call_id, mailbox=mailbox, reason=fate.name.lower())
 
-    async def _bury(self, run: Run, response: Failed) -> None:
-        """Dead-letter with the reason, reply, then settle."""
-        letter = DeadLetter(response, self._name, self._transport.now(), run.call)
-        message = Message(letter.encode(), "dead", correlation_id=run.call.call_id)
+    async def _bury(self, run: Run, letter: bytes, response: Response | None) -> bool:
+        """Publish a dead letter; where that cannot be now, give the call back."""
+        message = Message(letter, "dead", correlation_id=run.call.call_id)
         until = self._transport.now() + REPLY_WITHIN
         fate = await publish_confirmed(self._transport, self._transport.topology.dead_route, message, until=until)
         if fate in (Fate.CLOSED, Fate.GIVEN_UP):
             run.nack()
-            return
+            return False
         if fate is not Fate.CONFIRMED:  # given back it would come again at once, and for ever
             _LOGGER.error("dead_letter_not_taken", call_id=run.call.call_id, reason=fate.name.lower())
-        else:
+        elif isinstance(response, Failed):
             self._told.buried(run, response)
-        await self.end(run, response)
+        reach("letter.published")
+        return True
 
     async def _send_on(self, run: Run, again: Again) -> None:
         """Publish the next generation, then settle. Nothing is held meanwhile."""
         call = again.call
         await self._local.ended(call.call_id)
+        if run.lease is not None and not await run.lease.hand_over(call, again.pause):
+            return
         route = self._transport.topology.delayed_call_route(call.provider_id, call.lane, again.pause)
         body = encode_call(call)
         while True:
@@ -140,6 +182,8 @@ class Outbox:
                 await self.end(run, again.otherwise)
                 return
             if not run.has_mailbox:
+                if run.lease is not None:
+                    await run.lease.handed()
                 self._told.sent_on(run, again)
                 run.ack()
                 return

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.schema.envelope import Call
     from grundlag_bus.transport.base import Delivery
+    from grundlag_bus.workers.ledger.lease import Lease
 
 
 class Run:
@@ -20,18 +21,20 @@ class Run:
     reply with it; settled: whether its deliveries are; stopping: whether the worker cancelled it, which no action can
     do by itself; size: bytes of its envelope; later: what waits for its end: newer generations, and whatever came once
     it was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that
-    was told; redelivered, lost: as its deliveries say, at most; since: when it was begun, by the loop's clock.
+    was told; redelivered, lost: as its deliveries say, at most; since: when it was begun, by the loop's clock;
+    muted: whether its worker ends as if it were killed; lease: by which it is this worker's, where there is a ledger.
     """
 
     __slots__ = (
         "_deliveries",
         "_mailboxes",
-        "_muted",
         "began_at",
         "begun",
         "call",
         "later",
+        "lease",
         "lost",
+        "muted",
         "over",
         "oversight",
         "redelivered",
@@ -55,14 +58,15 @@ class Run:
         self.lost = 0
         self.stopping = False
         self.began_at: float | None = None
-        self._muted = False
+        self.muted = False
+        self.lease: Lease | None = None
         self._deliveries: list[Delivery] = []
         self._mailboxes: dict[str, None] = {}
         self.adopt(delivery)
 
     def adopt(self, delivery: Delivery) -> None:
         """Settle this delivery too when the call ends, and reply to whoever sent it."""
-        if self._muted:
+        if self.muted:
             return  # it goes back with the subscription
         self.redelivered = self.oversight.may_have_run = self.redelivered or delivery.redelivered
         self.lost = max(self.lost, delivery.lost)
@@ -103,7 +107,7 @@ class Run:
 
     def mute(self) -> None:
         """Cancel the call, and let it neither reply nor settle anything."""
-        self._muted = True
+        self.muted = True
         self._deliveries.clear()
         self._mailboxes.clear()
         self.later.clear()

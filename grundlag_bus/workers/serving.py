@@ -8,6 +8,7 @@ Rules:
 - A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
   it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
 - A cancelled call is not started, and stopped where it runs; its reply tells when it has stopped, or that it does not.
+- With a ledger, what is recorded of a call decides what is done with each delivery of it (`ledger.keeping`).
 - Only then its budget of crashes is looked at: see `disposition` for what is decided, `alone` for how the last start is
   made. An action with `rerun=False` that is stopped with the worker is settled, as one whose outcome is unknown.
 - A call of an action that only other workers have is sent on to them, after a pause (`absent`).
@@ -26,11 +27,12 @@ from typing import TYPE_CHECKING
 from grundlag_bus.errors import EnvelopeError, GrundlagError, TransportClosedError
 from grundlag_bus.logs import get_logger
 from grundlag_bus.providers import failures
-from grundlag_bus.schema.envelope import Call, Failed, Reply, decode_call, encode_reply
+from grundlag_bus.schema.envelope import Call, Failed, Reply, encode_reply
 from grundlag_bus.tools.endings import cancelled, outcome_unknown
 from grundlag_bus.workers.absent import Absent
 from grundlag_bus.workers.alone import Alone
 from grundlag_bus.workers.beside import Beside
+from grundlag_bus.workers.decoded import decoded
 from grundlag_bus.workers.intake import Intake
 from grundlag_bus.workers.outbox import Outbox
 from grundlag_bus.workers.overdue import Overdue
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.disposition import Disposition
     from grundlag_bus.providers.local import LocalCaller
     from grundlag_bus.transport.base import Delivery, Transport
+    from grundlag_bus.workers.ledger import Ledger
+    from grundlag_bus.workers.ledger.keeping import Keeping
     from grundlag_bus.workers.share import Share
     from grundlag_bus.workers.told import Told
     from grundlag_bus.workers.tombstones import Tombstones
@@ -73,6 +77,7 @@ class Serving:
         cancelled: Tombstones,
         cancel_grace: float,
         renewed: Callable[[], None],
+        ledger: Ledger | None = None,
     ) -> None:
         self.runs: dict[str, Run] = {}
         self.started: set[Run] = set()
@@ -90,6 +95,20 @@ class Serving:
         self._absent = Absent(transport)
         self._overdue = Overdue(self.started, timeout_of=share.timeout_of, tell=self._tell_unknown)
         self._beside = Beside()
+        self._keeping: Keeping | None = None
+        if ledger is not None:
+            from grundlag_bus.workers.ledger.keeping import Keeping  # noqa: PLC0415  it loads SQLAlchemy
+
+            self._keeping = Keeping(
+                ledger,
+                transport,
+                local.registry,
+                self._outbox,
+                self._alone,
+                self.intake,
+                worker=name,
+                cancelled=cancelled,
+            )
         self._context = contextvars.copy_context()
 
     async def open(self) -> None:
@@ -97,7 +116,14 @@ class Serving:
         self._context = contextvars.copy_context()
         self._alone.open()
         self._beside.do(self._overdue.watch())
+        if self._keeping is not None:
+            self._keeping.open()
         await self.intake.open()
+
+    @property
+    def ledger_away(self) -> str | None:
+        """Why the ledger does not serve, None while it does and where there is none."""
+        return None if self._keeping is None else self._keeping.away
 
     async def drain(self, grace: float) -> None:
         """Take nothing more, give what runs its grace time (seconds), stop the rest, and give back what has not ended.
@@ -116,6 +142,8 @@ class Serving:
                 await asyncio.gather(*(self._stopped(run) for run in self.started))
             finally:
                 self._beside.cancel()
+                if self._keeping is not None:
+                    await self._keeping.close()
                 await self.intake.close()
 
     async def abort(self) -> None:
@@ -126,6 +154,8 @@ class Serving:
 
     def cancel(self, call_id: str) -> None:
         """Stop a call that runs here, and say so when it does not stop."""
+        if self._keeping is not None:
+            self._keeping.entomb(call_id)
         run = self.runs.get(call_id)
         if run is not None and not run.over and not run.oversight.cancelled:
             run.oversight.cancel()
@@ -138,7 +168,7 @@ class Serving:
 
     def _receive(self, provider_id: str, lane: str, delivery: Delivery) -> None:
         try:
-            call = _decoded(delivery.message.body, provider_id, lane)
+            call = decoded(delivery.message.body, provider_id, lane)
         except EnvelopeError as error:
             _LOGGER.warning("envelope_refused", reason=error.reason, worker=self._name)
             self._told.refused(error.reason)
@@ -153,7 +183,7 @@ class Serving:
             run = Run(call, delivery)
             if reply is not None:
                 self._start(run, self._only_reply(run, reply))
-            elif call.call_id in self._cancelled:
+            elif self._keeping is None and call.call_id in self._cancelled:
                 self._start(run, self._end_cancelled(run))
             else:
                 self.runs[call.call_id] = run
@@ -174,6 +204,8 @@ class Serving:
 
     def _ended(self, run: Run) -> None:
         """Forget a run, however it ended, and take what waited for that."""
+        if run.lease is not None and self._keeping is not None:
+            self._keeping.forget(run)
         self.started.discard(run)
         if self.runs.get(run.call.call_id) is run:
             del self.runs[run.call.call_id]
@@ -209,6 +241,8 @@ class Serving:
         try:
             if self._registry.find(run.call.provider_id, run.call.action_id) is None:
                 await self._outbox.carry_out(run, await self._absent.decide(run.call))
+            elif self._keeping is not None:
+                await self._keeping.serve(run, self._begin)
             elif run.redelivered:
                 await self._returned.serve(run, self._begin)
             else:
@@ -240,12 +274,16 @@ class Serving:
         if run.lost:
             _LOGGER.info("call_started_again", call_id=run.call.call_id, lost=run.lost, worker=self._name)
         self._told.started(run)
-        await self._outbox.carry_out(run, await self._run(run))
+        disposition = await self._run(run)
+        if run.lease is None or not run.lease.stopped:
+            await self._outbox.carry_out(run, disposition)
 
     async def _stopped(self, run: Run) -> None:
         """Give back a call that the worker stopped, or end it where it may not be started again."""
         if run.begun and not self._returned.policy(run).rerun:
             await self._outbox.end_unsure(run)
+        elif self._keeping is not None:
+            await self._keeping.give_back(run)
         else:
             run.nack()
 
@@ -274,15 +312,3 @@ class Serving:
         except asyncio.CancelledError:
             run.nack()
             raise
-
-
-def _decoded(body: bytes, provider_id: str, lane: str) -> Call:
-    """Read a call that came through the queue of a provider's lane. Raises EnvelopeError.
-
-    Who may publish to a queue is the broker's permission: an envelope must not lead past it.
-    """
-    call = decode_call(body)
-    if (call.provider_id, call.lane) != (provider_id, lane):
-        named = f"provider {call.provider_id!r}, lane {call.lane!r}"
-        raise EnvelopeError(f"it names {named} and came through the queue of {provider_id!r}, {lane!r}")
-    return call

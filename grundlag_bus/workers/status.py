@@ -30,7 +30,8 @@ class WorkerStatus:
 
     started: it takes calls, which it does no more once it drains; blocked: the broker does not let it publish, by its
     memory or disk alarm; consumers: of all its queues; still: seconds that its event loop has not turned for; calls:
-    ids of calls that run, those that began last, 20 at most.
+    ids of calls that run, those that began last, 20 at most; ledger_away: why its ledger does
+    not serve, where it has one that does not.
     """
 
     name: str
@@ -45,10 +46,18 @@ class WorkerStatus:
     consumers_actual: int
     still: float = 0.0
     calls: tuple[str, ...] = ()
+    ledger_away: str | None = None
 
     @classmethod
-    def of(
-        cls, worker: Worker, transport: TransportState, *, draining: bool, still: float, calls: Sequence[str]
+    def of(  # noqa: PLR0913  what is known in several places
+        cls,
+        worker: Worker,
+        transport: TransportState,
+        *,
+        draining: bool,
+        still: float,
+        calls: Sequence[str],
+        ledger_away: str | None,
     ) -> WorkerStatus:
         return cls(
             name=worker.name,
@@ -63,6 +72,7 @@ class WorkerStatus:
             consumers_actual=transport.consumers_actual,
             still=round(still, 1),
             calls=tuple(calls[-MOST_CALLS:]),
+            ledger_away=ledger_away,
         )
 
 
@@ -118,5 +128,7 @@ def _reasons(status: WorkerStatus) -> Iterator[str]:
         return  # what is known of the rest is of the connection before
     if status.blocked:
         yield "publishing is blocked by the broker's memory or disk alarm"
+    if status.ledger_away is not None:
+        yield f"the ledger is away, and nothing is taken: {status.ledger_away}"
     if status.consumers_actual < status.consumers_wanted and not status.draining:
         yield f"{status.consumers_actual} of {status.consumers_wanted} consumers are there"

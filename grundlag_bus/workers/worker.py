@@ -17,7 +17,7 @@ from grundlag_bus.providers.local import CANCEL_GRACE, LocalCaller
 from grundlag_bus.schema.envelope import new_call_id
 from grundlag_bus.telemetry import Hook, Report, ignore
 from grundlag_bus.telemetry.loop import LoopWatch
-from grundlag_bus.workers.announce import announce
+from grundlag_bus.workers.announce import announce, check_ledger
 from grundlag_bus.workers.beside import Beside
 from grundlag_bus.workers.control import Control
 from grundlag_bus.workers.event_sender import EventSender
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.transport.base import Transport
+    from grundlag_bus.workers.ledger import Ledger
 
 STOP_WITHIN = 5.0
 """Seconds that calls get to end once they are cancelled."""
@@ -46,7 +47,8 @@ class Worker:
     that run at once for each provider and lane, as one number or by lane; a lane that is not named runs 64, and lane
     `long` 16. limits: seconds that an action may run, by lane, instead of what `lanes.py` says. grace: seconds that
     running calls get when the worker stops; cancel_grace: those that an action gets when its call is cancelled. hook:
-    told what happens to calls.
+    told what happens to calls. ledger: where calls are recorded, so that none that ended is run again; all workers of a
+    provider have the same one, or none has.
 
     Raises ConfigurationError when that names what is not there or leaves nothing to serve; also when an action may
     interrupt and the registry has no keys to share with other workers, except on an embedded bus.
@@ -64,6 +66,7 @@ class Worker:
         grace: float = 30.0,
         cancel_grace: float = CANCEL_GRACE,
         hook: Hook = ignore,
+        ledger: Ledger | None = None,
     ) -> None:
         self._share = share_of(registry, providers=providers, lanes=lanes, concurrency=concurrency, limits=limits)
         if registry.interrupting and not registry.shared_keys and not transport.embedded:
@@ -98,7 +101,9 @@ class Worker:
             cancelled=cancelled,
             cancel_grace=cancel_grace,
             renewed=self._queue_renewed,
+            ledger=ledger,
         )
+        self._ledger_id = None if ledger is None else ledger.store.id
         self._control = Control(
             transport, self.name, cancelled=cancelled, cancel=self._serving.cancel, status=self.status
         )
@@ -128,6 +133,7 @@ class Worker:
             draining=self._local.drain.begun,
             still=self._watch.late,
             calls=[run.call.call_id for run in tuple(self._serving.runs.values()) if run.begun and not run.over],
+            ledger_away=self._serving.ledger_away,
         )
 
     def ready(self) -> Report:
@@ -151,9 +157,10 @@ class Worker:
             try:
                 await self._transport.open()
                 self._share.check_broker(self._transport.broker)
+                await check_ledger(self._transport, self._registry, self._ledger_id)
                 await self._control.open()
                 await self._serving.open()
-                await announce(self._transport, self._registry, worker=self.name)
+                await announce(self._transport, self._registry, worker=self.name, ledger_id=self._ledger_id)
                 self.started.set()
                 await self._aborted.wait()
             finally:
@@ -171,7 +178,7 @@ class Worker:
     async def _announce_again(self) -> None:
         """Announce what is offered: a broker that lost a queue may have lost the manifests too."""
         try:
-            await announce(self._transport, self._registry, worker=self.name)
+            await announce(self._transport, self._registry, worker=self.name, ledger_id=self._ledger_id)
         except GrundlagError as error:
             _LOGGER.warning("announcing_failed", reason=str(error), worker=self.name)
 

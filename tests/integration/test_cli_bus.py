@@ -97,6 +97,21 @@ def test_a_question_is_answered_on_the_terminal_and_taken_by_another_worker(cli:
     assert (ended.code, ended.response["result"]) == (0, {"number": 42})
 
 
+def test_workers_with_a_ledger_share_it_and_others_do_not_start(cli: CommandLine, tmp_path: Path) -> None:
+    ledger = f"sqlite:///{tmp_path}/ledger.sqlite"
+    with serving(cli, LANES, "--ledger", ledger, "--processes", "2"):
+        for address in ((), ("--ledger", f"sqlite:///{tmp_path}/another.sqlite")):
+            ended = cli.run("worker", LANES, *address)
+            assert ended.code == 2
+            assert "share a ledger" in ended.sentence
+
+
+def test_a_ledger_that_cannot_be_opened_is_usage(cli: CommandLine, tmp_path: Path) -> None:
+    ended = cli.run("worker", LANES, "--ledger", f"sqlite:///{tmp_path}/missing/ledger.sqlite")
+    assert ended.code == 2
+    assert "missing/ledger.sqlite" in ended.sentence
+
+
 def test_an_interrupting_worker_without_keys_is_usage(cli: CommandLine) -> None:
     ended = cli.run("worker", FORM)
     assert ended.code == 2

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from sqlalchemy import text
+
 from grundlag_bus import (
     ActionContext,
     ActionFailed,
@@ -374,6 +376,24 @@ async def hold_frail(gate: Named) -> Named:
 @contract.action("holdTwice", name="Wait until a gate opens, and survive one worker", crashes=2)
 async def hold_twice(gate: Named) -> Named:
     return await _held(gate)
+
+
+@contract.action("effect", name="Write into the ledger's database", retry=Retry(on=ConnectionError, backoff=0))
+async def effect(which: Named, ctx: ActionContext) -> Named:
+    """Writes its name and fence, and then goes wrong as its name says."""
+    seen.runs[f"effect {which.name}"] += 1
+    seen.notes.append(("fence", ctx.fence))
+    async with ctx.ledger_transaction() as connection:
+        written = {"name": which.name, "fence": ctx.fence}
+        await connection.execute(text("INSERT INTO effects (name, fence) VALUES (:name, :fence)"), written)
+    if which.name == "twice":
+        async with ctx.ledger_transaction():
+            pass
+    if which.name == "fail":
+        raise ActionFailed("declined", "It was declined.")
+    if which.name == "retry" and ctx.attempt == 1:
+        raise ConnectionError
+    return which
 
 
 @contract.action("holdBeside", name="Wait until a gate opens, beside others", parallel_safe=True)

@@ -22,7 +22,7 @@ from tests.support.transports import reconnect
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from grundlag_bus import Bus, BusCaller, Tool
+    from grundlag_bus import Bus, BusCaller, Ledger, Tool
     from grundlag_bus.schema.manifest import Manifest
 
 HOSTS = ("in-process", "memory", "rabbitmq", "http")
@@ -72,12 +72,21 @@ class RunningWorker:
 class Host:
     """Tools and calls of the contract provider. Made by `open_host`."""
 
-    def __init__(self, kind: str, namespace: str, address: str, keys: SealKeys, opened: AsyncExitStack) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917  what a host is made of
+        self,
+        kind: str,
+        namespace: str,
+        address: str,
+        keys: SealKeys,
+        opened: AsyncExitStack,
+        ledger: Ledger | None,
+    ) -> None:
         self.kind = kind
         self.namespace = namespace
         self.namespaces = [namespace]
         self.address = self._broker = address
         self.keys = keys
+        self.ledger = ledger
         self.workers: list[RunningWorker] = []
         self.tools: dict[str, Tool] = {}
         self.bus: Bus
@@ -156,7 +165,14 @@ class Host:
         token = variable.set("of the worker")
         try:
             running = RunningWorker(
-                Worker(transport, make_registry(self.keys), concurrency=concurrency, grace=grace, limits=limits),
+                Worker(
+                    transport,
+                    make_registry(self.keys),
+                    concurrency=concurrency,
+                    grace=grace,
+                    limits=limits,
+                    ledger=self.ledger,
+                ),
                 transport,
             )
         finally:
@@ -185,12 +201,18 @@ class Host:
 
 
 @asynccontextmanager
-async def open_host(
-    kind: str, namespace: str, address: str, keys: SealKeys | None = None, *, serve: bool = True
+async def open_host(  # noqa: PLR0913  what a host is made of
+    kind: str,
+    namespace: str,
+    address: str,
+    keys: SealKeys | None = None,
+    *,
+    serve: bool = True,
+    ledger: Ledger | None = None,
 ) -> AsyncIterator[Host]:
     """Open a host, with one worker where it is a bus; everything is closed again in reverse."""
     async with AsyncExitStack() as opened:
-        host = Host(kind, namespace, address, keys or SealKeys.generate(), opened)
+        host = Host(kind, namespace, address, keys or SealKeys.generate(), opened, ledger)
         if kind in BEHIND_HTTP and serve:
             await host.open_behind_http()
         source = make_registry(host.keys) if kind == "in-process" else host.address

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from grundlag_bus.cli.worker.signals import on_signals
 from grundlag_bus.providers.seal import SealKeys
 from grundlag_bus.telemetry import ignore
 from grundlag_bus.workers import Worker
+from grundlag_bus.workers.ledger import Ledger
 
 if TYPE_CHECKING:
     import signal
@@ -75,7 +76,13 @@ async def open_worker(options: WorkerOptions, *, counting: bool) -> AsyncIterato
     counts = _counts(registry) if counting else None
     transport = connect(options.url, namespace=options.namespace).transport
     assert transport is not None  # noqa: S101  for mypy: a bus by its address has one
-    try:
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(transport.close)
+        ledger = None
+        if options.ledger is not None:
+            from grundlag_bus.store.store import Store  # noqa: PLC0415  slow to import, and often not needed
+
+            ledger = Ledger(await opened.enter_async_context(await Store.open(options.ledger)))
         worker = Worker(
             transport,
             registry,
@@ -84,10 +91,9 @@ async def open_worker(options: WorkerOptions, *, counting: bool) -> AsyncIterato
             concurrency=options.concurrency_of(registry),
             grace=options.grace,
             hook=ignore if counts is None else counts,
+            ledger=ledger,
         )
         yield OpenWorker(worker, counts)
-    finally:
-        await transport.close()
 
 
 def _counts(registry: ProviderRegistry) -> PrometheusHook:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class WorkerOptions:
     """spec: the registry as module:name; providers, lanes: none named means all; level: of the log.
 
+    ledger: the URL of the store that calls are recorded in;
     health_port, health_host: where health and metrics are told; report_to: the socket to the supervisor that started
     this process.
     """
@@ -34,9 +35,10 @@ class WorkerOptions:
     health_port: int | None = None
     health_host: str = "0.0.0.0"  # noqa: S104  a kubelet asks from outside the container
     report_to: int | None = None
+    ledger: str | None = None
 
     def arguments(self) -> list[str]:
-        """Return the command line of one of the processes, without the bus's address."""
+        """Return the command line of one of the processes, without the addresses of bus and ledger."""
         return [
             *("worker", self.spec, f"--namespace={self.namespace}", f"--grace={self.grace}"),
             *(f"--provider={provider}" for provider in self.providers),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from grundlag_bus.cli.exits import Exit
-from grundlag_bus.cli.options import URL
+from grundlag_bus.cli.options import LEDGER, URL
 from grundlag_bus.cli.worker.health import not_live, not_ready
 from grundlag_bus.cli.worker.pace import Pace
 from grundlag_bus.cli.worker.place import Place
@@ -55,7 +55,8 @@ class Supervisor:
         self._pace = pace
         self._grace = options.grace
         # The address goes by the environment: every user of this machine sees the arguments of a process.
-        start = partial(WorkerProcess.start, options.arguments(), {**os.environ, **environment, URL: options.url})
+        addresses = {URL: options.url} if options.ledger is None else {URL: options.url, LEDGER: options.ledger}
+        start = partial(WorkerProcess.start, options.arguments(), {**os.environ, **environment, **addresses})
         self._places = [Place(number, start, self._pace, gone=gone) for number in range(1, options.processes + 1)]
         self._received: list[signal.Signals] = []
         self._killing: asyncio.TimerHandle | None = None

@@ -38,6 +38,7 @@ def test_a_worker_that_serves_is_ready() -> None:
         ({"connected": False, "consumers_actual": 0, "blocked": True}, ("not connected to the broker",)),
         ({"blocked": True}, ("publishing is blocked by the broker's memory or disk alarm",)),
         ({"consumers_actual": 2}, ("2 of 3 consumers are there",)),
+        ({"ledger_away": "It is locked."}, ("the ledger is away, and nothing is taken: It is locked.",)),
         (
             {"still": 20.4, "draining": True},
             ("draining", "the event loop has not turned for 20 s, and the broker ends its connection after 8 s"),
@@ -61,3 +62,8 @@ def test_a_status_of_an_older_worker_is_read_without_what_it_does_not_tell() -> 
     told = orjson.loads(encode_status(replace(_SERVING, still=2.0, calls=("c1", "c2"))))
     assert (told.pop("still"), told.pop("calls")) == (2.0, ["c1", "c2"])
     assert decode_status(orjson.dumps(told)) == _SERVING
+
+
+def test_a_status_is_read_as_it_was_written() -> None:
+    away = replace(_SERVING, still=2.0, calls=("c1",), ledger_away="It is locked.")
+    assert decode_status(encode_status(away)) == away

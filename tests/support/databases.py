@@ -1,8 +1,9 @@
-"""A PostgreSQL server, started when the first test asks for it, and a database of each test's own."""
+"""Databases of a test's own: on a PostgreSQL server, started when the first test asks for it, and on SQLite."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -25,3 +26,11 @@ async def postgres_url(postgres: PostgresServer) -> AsyncIterator[str]:
     name = f"test_{uuid4().hex}"
     yield await postgres.create_database(name)
     await postgres.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.sqlite"
+    given: str = request.getfixturevalue("postgres_url")
+    return given

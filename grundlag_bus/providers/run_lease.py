@@ -1,0 +1,20 @@
+"""What a run sees of the lease by which its worker may run it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+
+class RunLease(Protocol):
+    """Implemented by the ledger of `workers`. fence: greater at each start of the call."""
+
+    fence: int
+
+    async def consume(self, interrupt_id: str) -> None:
+        """Consume the interrupt that the call answers. Raises AnswerConflictError: another call has."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """Open a transaction in which the call's outcome is recorded too."""

@@ -1,0 +1,159 @@
+"""The store: one database, SQLite or PostgreSQL, whose clock is the one that its records go by."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import URL, Connection, Float, literal_column, make_url, select, update
+from sqlalchemy.dialects.postgresql import insert as insert_postgresql
+from sqlalchemy.dialects.sqlite import insert as insert_sqlite
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+
+from grundlag_bus.errors import DatabaseError, StoreAwayError
+from grundlag_bus.store.engines import Engines, check_url, is_sqlite, make_engines, reason, without_credentials
+from grundlag_bus.store.migrating import migrate, upgrade
+from grundlag_bus.store.tables import store as store_table
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from sqlalchemy import ColumnElement, Insert, Table
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+VERSION_TABLE = "grundlag_version"
+NAME = "store"
+
+WITHIN = 10.0
+"""Seconds that a statement is waited for, and a lock."""
+_CONNECT_WITHIN = 5.0
+_POOL = {"pool_size": 10, "max_overflow": 10, "pool_timeout": WITHIN}
+_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+_CLOCKS = {
+    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
+    "postgresql": "cast(extract(epoch from clock_timestamp()) as double precision)",
+}
+
+
+class Store:
+    """An open store. Made by `open`; as an async context manager it closes itself.
+
+    id: tells it from every other store; now: the database's clock, Unix seconds, to be used in statements.
+    """
+
+    def __init__(self, url: URL, engines: Engines, long: Engines, id: str) -> None:  # noqa: A002  the word
+        self.id = id
+        self.now: ColumnElement[float] = literal_column(_CLOCKS[url.get_backend_name()], Float)
+        self._sqlite = is_sqlite(url)
+        self._engines = engines
+        self._long = long
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, url: str | URL) -> Self:
+        """Open a store, made or upgraded where that is needed, by `sqlite:///FILE` or `postgresql://HOST/NAME`.
+
+        Raises DatabaseError: it is away, may not be written, or was upgraded by a newer program.
+        """
+        place = ""
+        engines: list[Engines] = []
+        try:
+            address = make_url(url)
+            address = address.set(drivername=_DRIVERS.get(address.drivername, address.drivername))
+            place = f" ({without_credentials(address)})"
+            check_url(NAME, address)
+            await asyncio.to_thread(migrate, NAME, address, _bring_up_to_date)
+            # What an action does in a transaction of its own takes no connection from claims and renewals.
+            engines += [_engines(address), _engines(address)]
+            async with engines[0].writing.begin() as connection:
+                opened_at = literal_column(_CLOCKS[address.get_backend_name()], Float)
+                await connection.execute(update(store_table).values(opened_at=opened_at))
+                found = await connection.scalar(select(store_table.c.id))
+            return cls(address, engines[0], engines[1], str(found))
+        except BaseException as error:
+            for opened in engines:
+                await opened.engine.dispose()
+            if isinstance(error, DatabaseError) or not isinstance(error, Exception):
+                raise
+            raise DatabaseError(NAME, f"{reason(error)}{place}") from error
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection. Idempotent."""
+        await self._engines.engine.dispose()
+        await self._long.engine.dispose()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Open a connection in a writing transaction, committed at the end and rolled back on an error.
+
+        Raises StoreAwayError when the database does not answer, or cannot write; whether it committed is then unsure.
+        """
+        if not self._sqlite:
+            async with self._asking(), self._engines.writing.begin() as connection:
+                yield connection
+            return
+        # One at a time in this process: SQLite's own waiting is by sleeps.
+        async with self._turn, self._asking(), self._engines.writing.begin() as connection:
+            yield connection
+
+    async def begin_long(self) -> AsyncConnection:
+        """Open a connection in a writing transaction of an action's own, for the caller to end and close.
+
+        On SQLite nothing else is written meanwhile. Raises StoreAwayError.
+        """
+        async with self._asking():
+            connection = await self._long.writing.connect()
+            transaction = await connection.begin()
+        return transaction.connection
+
+    def insert_new(self, table: Table, row: dict[str, Any]) -> Insert:
+        """Make a statement that inserts a row, unless there is one of the same key."""
+        insert = insert_sqlite if self._sqlite else insert_postgresql
+        return insert(table).values(row).on_conflict_do_nothing(index_elements=list(table.primary_key))
+
+    async def ping(self) -> None:
+        """Ask for something, and write it. Raises StoreAwayError."""
+        async with self.transaction() as connection:
+            await connection.execute(update(store_table).values(opened_at=self.now))
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(2 * WITHIN):
+                yield
+        except Exception as error:
+            if not is_away(error):
+                raise
+            raise StoreAwayError(f"The ledger's database does not serve: {reason(error)}.") from error
+
+
+def is_away(error: Exception) -> bool:
+    """Whether an error says something of the database and its connection, and nothing of what was asked."""
+    if isinstance(error, DBAPIError):
+        return isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
+    return isinstance(error, OSError | TimeoutError | NoConnectionError) or type(error).__module__.startswith("asyncpg")
+
+
+def _engines(url: URL) -> Engines:
+    postgresql = {**_POOL, "connect_args": {"timeout": _CONNECT_WITHIN, "command_timeout": WITHIN}}
+    return make_engines(url, busy=WITHIN, synchronous="FULL", postgresql=postgresql)
+
+
+def _bring_up_to_date(connection: Connection) -> None:
+    from alembic.util import CommandError  # noqa: PLC0415  slow to import, and needed only here
+
+    try:
+        upgrade(connection, MIGRATIONS, version_table=VERSION_TABLE)
+    except CommandError as error:
+        newer = "a newer grundlag-bus has upgraded it: use that version here too"
+        raise DatabaseError(NAME, f"{newer} ({error})") from error

@@ -1,0 +1,69 @@
+"""Workers with a ledger in processes of their own, that kill themselves at a point of a call's way.
+
+They are forked from one process that has everything imported: a test has a dozen of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.context import ForkServerContext, ForkServerProcess
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What such a worker works with. point: at which it kills itself, None for never."""
+
+    url: str
+    namespace: str
+    keys: str
+    store_url: str
+    lease: float
+    point: str | None = None
+
+
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.support.crashing_worker", "tests.support.contract_registry"])
+    return context
+
+
+@contextmanager
+def crashing_worker(setting: Setting) -> Iterator[ForkServerProcess]:
+    """Start one; it is killed in the end if it still runs."""
+    process = _context().Process(target=_serve, args=(setting,))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+
+
+def _serve(setting: Setting) -> None:
+    asyncio.run(_work(setting))
+
+
+async def _work(setting: Setting) -> None:
+    from grundlag_bus import Ledger, RabbitTransport, SealKeys, Store, Worker  # noqa: PLC0415  in the process alone
+    from grundlag_bus.workers.ledger import failpoints  # noqa: PLC0415  the same
+    from tests.support.contract_registry import make_registry  # noqa: PLC0415  the same
+
+    def kill(point: str) -> None:
+        if point == setting.point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    failpoints.hook = kill
+    async with await Store.open(setting.store_url) as store:
+        transport = RabbitTransport(setting.url, namespace=setting.namespace)
+        registry = make_registry(SealKeys.load(setting.keys))
+        await Worker(transport, registry, ledger=Ledger(store, lease=setting.lease)).run()
