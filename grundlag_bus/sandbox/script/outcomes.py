@@ -74,7 +74,7 @@ async def outcome_of(  # noqa: PLR0911  one for each ending
     except NotJsonError as error:
         return CallOutcome("failed", code="output_invalid", message=f"{function} returned no plain JSON data: {error}")
     except CallError as error:
-        return CallOutcome("failed", code=error.code, message=error.message)
+        return _failed(error.code, error.message, function)
     except Defer:
         return CallOutcome("failed", code="internal", message=f"{function} raised Defer, which is for actions alone")
     except asyncio.CancelledError:
@@ -84,21 +84,33 @@ async def outcome_of(  # noqa: PLR0911  one for each ending
         return CallOutcome("failed", code="cancelled", message=f"{function} cancelled itself")
     except Exception as error:
         _LOGGER.exception("tool_of_script_failed", function=function)
-        return CallOutcome(
-            "failed", code="internal", message=f"{function} raised {type(error).__name__}: {short(str(error), 500)}"
-        )
+        kind = type(error).__name__
+        try:
+            return _failed("internal", f"{function} raised {kind}: {short(str(error), 500)}", function)
+        except Exception:  # noqa: BLE001  an error that cannot say what it is
+            return CallOutcome("failed", code="internal", message=f"{function} raised {kind}")
+
+
+def _failed(code: str, message: str, function: str) -> CallOutcome:
+    """Keep a failure as data; text that nothing can write is left out."""
+    try:
+        return CallOutcome("failed", code=plain(str(code)), message=plain(str(message)))
+    except NotJsonError as error:
+        told = f"{function} failed, and why cannot be told: {error}"
+        return CallOutcome("failed", code="internal", message=told)
 
 
 def _interrupted(interrupt: ToolInterrupt, given: Any, function: str) -> CallOutcome:
     """Keep an interrupt as data; one that no action's worker named gets an id here."""
     try:
+        plain(interrupt.expires_at)  # with an offset, or it is no time
         return CallOutcome(
             "interrupted",
             interrupt=ToolInterrupt(
-                interrupt.message,
+                plain(str(interrupt.message)),
                 data=plain(interrupt.data),
                 state=plain(interrupt.state),
-                interrupt_id=interrupt.interrupt_id or uuid4().hex,
+                interrupt_id=plain(str(interrupt.interrupt_id or uuid4().hex)),
                 input=given if interrupt.interrupt_id is None else plain(interrupt.input),
                 answer_schema=plain(interrupt.answer_schema),
                 expires_at=interrupt.expires_at,

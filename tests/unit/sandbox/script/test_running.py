@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -188,6 +189,39 @@ async def test_a_long_failure_is_told_in_short() -> None:
         with pytest.raises(ScriptFailedError) as raised:
             await Sandbox(tools_of(fail=fail)).run(source)
         assert len(str(raised.value)) < 5_000
+
+
+async def test_what_a_tool_raises_that_no_text_can_tell_fails_the_call_alone() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    async def unwritable(_: Any, __: ToolContext) -> Any:
+        raise FileNotFoundError("\udcff.txt")
+
+    async def mute(_: Any, __: ToolContext) -> Any:
+        raise MuteError
+
+    tools = tools_of(unwritable=unwritable, mute=mute)
+    for name, told in (("unwritable", "internal: unwritable failed"), ("mute", "internal: mute raised MuteError")):
+        source = f"told = ''\ntry:\n    await {name}(1)\nexcept RuntimeError as error:\n    told = str(error)\ntold"
+        assert (await Sandbox(tools).run(source)).value.startswith(told)
+
+
+async def test_a_question_whose_end_has_no_offset_fails_its_call_alone() -> None:
+    async def aware(_: Any, __: ToolContext) -> Any:
+        raise ToolInterrupt("Sure?", expires_at=datetime(2030, 1, 1, tzinfo=UTC))
+
+    async def naive(_: Any, __: ToolContext) -> Any:
+        raise ToolInterrupt("Sure?", expires_at=datetime(2030, 1, 1))  # noqa: DTZ001  the mistake that is meant
+
+    source = (
+        "import asyncio\nasync def safe():\n    try:\n        await naive(1)\n    except RuntimeError:\n        pass\n"
+        "await asyncio.gather(aware(1), safe())"
+    )
+    with pytest.raises(ToolInterrupt) as raised:
+        await Sandbox(tools_of(aware=aware, naive=naive)).run(source)
+    assert [one.message for one in raised.value.pending] == ["Sure?"]
 
 
 async def test_a_tool_that_defers_fails_since_only_actions_can() -> None:
