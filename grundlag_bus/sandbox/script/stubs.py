@@ -16,6 +16,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import textwrap
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,8 @@ class Function:
 
 def functions_of(tools: Mapping[str, Tool]) -> dict[str, Function]:
     """Make a function of each tool. Raises ConfigurationError for a name that a script cannot call."""
-    return {name: _function(name, tool) for name, tool in sorted(tools.items())}
+    taken = {*_TYPING, *tools}
+    return {name: _function(name, tool, taken) for name, tool in sorted(tools.items())}
 
 
 def text_of(functions: Iterable[Function]) -> str:
@@ -81,15 +83,15 @@ def text_of(functions: Iterable[Function]) -> str:
     return "\n\n".join([HEADER, *(function.declaration for function in functions)])
 
 
-def _function(name: str, tool: Tool) -> Function:
+def _function(name: str, tool: Tool, names: set[str]) -> Function:
     taken = keyword.iskeyword(name) or hasattr(builtins, name) or name in _TYPING
-    if taken or not name.isidentifier() or name.startswith("_"):
+    if taken or not name.isidentifier() or name.startswith("_") or not _is_read_as_it_is(name):
         raise ConfigurationError(
             f"A script cannot call a tool named {name!r}: give it a name that is a Python identifier, no keyword, no "
             "builtin and no word of the declarations, and begins with no underscore."
         )
     capitalised = name[0].upper() + name[1:]
-    results, inputs = Types(f"{capitalised}Result", tool.output), Types(f"{capitalised}Input", tool.input)
+    results, inputs = Types(f"{capitalised}Result", tool.output, taken=names), Types(f"{capitalised}Input", tool.input)
     returned = results.annotation(tool.output)
     parameters = _parameters(tool.input, inputs)
     if parameters is None:
@@ -109,7 +111,7 @@ def _parameters(schema: Mapping[str, Any], types: Types) -> tuple[Parameter, ...
     properties = schema.get("properties")
     if not isinstance(properties, dict) or schema.get("type", "object") != "object":
         return () if schema.get("type") == "object" and not schema.get("additionalProperties", True) else None
-    if not all(property_.isidentifier() and not keyword.iskeyword(property_) for property_ in properties):
+    if not all(map(_is_parameter, properties)):
         return None
     required = set(schema.get("required", ()))
     return tuple(
@@ -118,12 +120,22 @@ def _parameters(schema: Mapping[str, Any], types: Types) -> tuple[Parameter, ...
     )
 
 
+def _is_parameter(name: str) -> bool:
+    """Whether an argument can have this name: two underscores at its beginning keep it from being named at all."""
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__") and _is_read_as_it_is(name)
+
+
+def _is_read_as_it_is(name: str) -> bool:
+    return unicodedata.normalize("NFKC", name) == name
+
+
 def _documentation(tool: Tool, parameters: Iterable[Parameter]) -> str:
     lines = [_one_line(tool.description or tool.name)]
     lines += [f"{parameter.name}: {parameter.description}" for parameter in parameters if parameter.description]
     if tool.answer is not None:
         lines.append("It may stop the script until a person has answered; then the script goes on by itself.")
-    return "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    text = "\n".join(lines).replace("\\", "\\\\")
+    return text.replace('"', '\\"') if '"""' in text or text.endswith('"') else text
 
 
 def _one_line(text: Any) -> str:

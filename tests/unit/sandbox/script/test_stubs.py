@@ -136,3 +136,35 @@ def test_the_prompt_holds_every_declaration() -> None:
     functions = functions_of({"a": tool("a"), "b": tool("b")})
     prompt = prompt_of(functions.values())
     assert all(each.declaration in prompt for each in functions.values())
+
+
+def test_no_two_declarations_have_one_name() -> None:
+    text = {"type": "string"}
+    tools = [
+        tool("foo", output=objects(result=objects(a=text))),
+        tool("Foo", output=objects(c=text)),
+        tool("fooResult", output=objects(b=text)),
+        tool("FooResult", output=objects(d=text)),
+    ]
+    declared = ast.parse(text_of(functions_of({one.id: one for one in tools}).values()))
+    names = [node.name for node in declared.body if isinstance(node, (ast.ClassDef, ast.AsyncFunctionDef))]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", ["__secret", "__debug__", "\ufb01"])
+def test_a_property_that_no_argument_can_name_makes_the_input_one_parameter(name: str) -> None:
+    declared = function(input=objects(**{name: {"type": "string"}}))
+    assert declared.parameters is None
+    ast.parse(declared.declaration)
+
+
+def test_a_tool_whose_name_python_reads_as_another_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="cannot call a tool named"):
+        function(name="of\ufb01ce")
+
+
+@pytest.mark.parametrize("description", ['Say "hi"', '"', '""', '"""', '"\\', '\\"', "c:\\"])
+def test_a_description_ends_where_its_tool_ends_it(description: str) -> None:
+    declared = ast.parse(function(description=description).declaration).body[0]
+    assert isinstance(declared, ast.AsyncFunctionDef)
+    assert ast.get_docstring(declared) == description
