@@ -5,13 +5,24 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from grundlag_bus.errors import DeadlineExceededError, ScriptCancelledError, ScriptError, ToolInterrupt
+from grundlag_bus.errors import (
+    ActionInputValidationError,
+    ConfigurationError,
+    DeadlineExceededError,
+    Issue,
+    ScriptCancelledError,
+    ScriptError,
+    ToolInterrupt,
+)
 from grundlag_bus.gateway.refusing import Refused
 from grundlag_bus.sandbox.script import Sandbox
+from grundlag_bus.sandbox.script.inputs import checked_inputs
 from grundlag_bus.schema.envelope import Failed
 from grundlag_bus.tools import ToolContext, to_tools
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from grundlag_bus.sandbox.script import ScriptResult
     from grundlag_bus.schema.manifest import Manifest
     from grundlag_bus.tools import Caller
@@ -44,11 +55,14 @@ class Scripts:
     ) -> dict[str, Any]:
         """Run a script and return what is answered. gone: when it is done, the script is cancelled.
 
-        Raises Refused, DeadlineExceededError, ConfigurationError where scripts cannot be run here.
+        Raises Refused, DeadlineExceededError, ActionInputValidationError for a name that cannot be given, and
+        ConfigurationError where scripts cannot be run here.
         """
         signal = asyncio.Event()
         context = ToolContext(user_id=user_id, timeout=seconds, signal=signal)
-        sandbox = Sandbox(to_tools(manifest, self._caller))
+        tools = to_tools(manifest, self._caller)
+        sandbox = Sandbox(tools)
+        _ensure_inputs(inputs, tools)
         running = asyncio.get_running_loop().create_task(sandbox.run(source, inputs=inputs, context=context))
         self._running[running] = signal
         running.add_done_callback(self._ended)
@@ -86,6 +100,14 @@ class Scripts:
         if self._running:
             await asyncio.wait(tuple(self._running), timeout=within)
         return not self._running
+
+
+def _ensure_inputs(inputs: dict[str, Any], tools: Container[str]) -> None:
+    """Raise ActionInputValidationError for a name that a script cannot be given."""
+    try:
+        checked_inputs(inputs, tools)
+    except ConfigurationError as error:
+        raise ActionInputValidationError("eval", [Issue(("inputs",), "request_malformed", str(error))]) from error
 
 
 def _failed(error: ScriptError, status: int, code: str) -> Refused:

@@ -95,5 +95,12 @@ async def test_a_body_that_is_no_script_is_refused(gateway: Gateway, body: Any) 
     assert (answer.status_code, answer.json()["code"]) == (400, "input_invalid")
 
 
+@pytest.mark.parametrize("name", ["len", "_x", "a b", "contractAdd"])
+async def test_an_input_that_a_script_cannot_be_given_is_the_requests_mistake(gateway: Gateway, name: str) -> None:
+    answer = await run(gateway, "1", inputs={name: 1})
+    assert (answer.status_code, answer.json()["code"]) == (400, "input_invalid")
+    assert name in str(answer.json()["details"])
+
+
 async def test_who_has_no_token_runs_nothing(gateway: Gateway) -> None:
     assert (await run(gateway, "1", {"Authorization": "Bearer nobody"})).status_code == 401
