@@ -69,7 +69,9 @@ async def test_a_call_that_loses_its_workers_is_given_up_after_three_starts(host
     await replaced(host)
     with pytest.raises(AttemptsExhaustedError) as raised:
         await call
-    assert raised.value.details == {"starts": 3, "lost": 3}
+    details = raised.value.details
+    assert (details["starts"], details["lost"]) == (3, 3)
+    assert f", in {details['lastWorker']}: " in str(raised.value)
     assert runs("poison") == 3
 
 
