@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from grundlag_bus.errors import (
     AnswerInvalidError,
+    ConfigurationError,
     InterruptUnknownError,
     NotJsonError,
     RunStateError,
@@ -61,7 +62,10 @@ def journal_in(interrupt: ToolInterrupt) -> list[dict[str, Any]]:
     entries = _state(interrupt).get("journal")
     if not isinstance(entries, list):
         raise ScriptReplayError("The state of the interrupt has no journal: give the interrupt as it was raised.")
-    return plain(entries)  # type: ignore[no-any-return]  # a list stays one
+    try:
+        return plain(entries)  # type: ignore[no-any-return]  # a list stays one
+    except NotJsonError as error:
+        raise ScriptReplayError(f"The state of the interrupt is no plain JSON data: {error}.") from error
 
 
 def name_of(interrupt: ToolInterrupt) -> str:
@@ -88,7 +92,11 @@ def _checked(state: CallState, answer: Any) -> Any:
     except NotJsonError as error:
         raise AnswerInvalidError(state.function, [error.issue]) from error
     schema = None if state.interrupt is None else state.interrupt.answer_schema
-    if schema is not None and (issues := JsonValidator(schema).issues(data)):
+    try:
+        issues = [] if schema is None else JsonValidator(schema).issues(data)
+    except ConfigurationError as error:
+        raise ScriptReplayError(f"The answer schema in the journal of the script is none: {error}") from error
+    if issues:
         raise AnswerInvalidError(state.function, issues)
     return data
 

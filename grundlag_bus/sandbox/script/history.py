@@ -1,13 +1,5 @@
 """What a script has done so far, read from its journal and written to it.
 
-The kinds of entries:
-
-began      { source, inputs, seed, now, engine }    once, at first
-called     { call, function, digest, input, at }    before a tool is called
-settled    { call, outcome, at }                    when it ended, or asks
-answered   { call, interruptId, answer, by }        before it is called again with the answer
-delivered  { call }                                 before the script gets the outcome
-
 Only `delivered` decides what the script does: it is replayed from `began` and the outcomes in the order of delivery.
 """
 
@@ -18,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import ScriptReplayError
+from grundlag_bus.sandbox.script.entries import check_entry
 from grundlag_bus.sandbox.script.outcomes import CallOutcome
 from grundlag_bus.schema.codec import digest, encoded_size
 
@@ -25,8 +18,6 @@ if TYPE_CHECKING:
     from grundlag_bus.errors import ToolInterrupt
     from grundlag_bus.sandbox.script.engine import MadeCall
     from grundlag_bus.tools import Journal
-
-_KEYS = frozenset({"source", "inputs", "seed", "now", "engine"})
 
 
 @dataclass(slots=True)
@@ -70,10 +61,11 @@ class History:
         self.delivered: list[int] = []
         self.size = 0
         for entry in journal.entries():
+            check_entry(entry)
             try:
                 self._take(entry)
-            except (KeyError, TypeError, AttributeError) as error:
-                raise ScriptReplayError(f"An entry in the journal of the script cannot be read: {error!r}.") from error
+            except KeyError as error:
+                raise ScriptReplayError(f"The journal of the script lacks what its call {error} began with.") from error
 
     async def begin(self, **began: Any) -> None:
         await self._write({"kind": "began", **began})
@@ -142,8 +134,6 @@ class History:
         self.size += encoded_size(entry)
         match entry["kind"]:
             case "began":
-                if missing := _KEYS - entry.keys():
-                    raise KeyError(min(missing))
                 self.began = entry
             case "called":
                 state = CallState(entry["call"], entry["function"], entry["digest"], entry["input"], entry["at"])

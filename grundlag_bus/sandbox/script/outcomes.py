@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from grundlag_bus.errors import CallError, Defer, NotJsonError, ScriptReplayError, ToolInterrupt
+from grundlag_bus.errors import CallError, Defer, NotJsonError, ToolInterrupt
 from grundlag_bus.logs import get_logger
 from grundlag_bus.sandbox.script.engine import Answer
 from grundlag_bus.schema.codec import plain
@@ -49,18 +49,14 @@ class CallOutcome:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> CallOutcome:
-        """Read what `to_json` wrote. Raises ScriptReplayError."""
-        try:
-            match data["status"]:
-                case "completed":
-                    return cls("completed", value=data["value"])
-                case "failed":
-                    return cls("failed", code=data["code"], message=data["message"])
-                case "interrupted":
-                    return cls("interrupted", interrupt=interrupt_from_json(data["interrupt"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ScriptReplayError(f"An outcome in the journal of the script cannot be read: {error!r}.") from error
-        raise ScriptReplayError(f"An outcome in the journal of the script has the status {data['status']!r}.")
+        """Read what `to_json` wrote."""
+        match data["status"]:
+            case "completed":
+                return cls("completed", value=data["value"])
+            case "failed":
+                return cls("failed", code=data["code"], message=data["message"])
+            case _:
+                return cls("interrupted", interrupt=interrupt_from_json(data["interrupt"]))
 
 
 async def outcome_of(  # noqa: PLR0911  one for each ending

@@ -137,10 +137,15 @@ class Sandbox:
             raise ScriptReplayError("The journal has no beginning: it is none of a script.")
         if missing := {call.function for call in history.calls.values()} - self._functions.keys():
             raise history.mismatch(f"it calls {min(missing)}, which is not among the tools")
+        self._check_source(began["source"])
+        try:
+            inputs = checked_inputs(began["inputs"], self._functions)
+        except (ConfigurationError, NotJsonError) as error:
+            raise history.mismatch(f"its inputs do not fit ({error})") from error
         source, declared = rewritten(began["source"])
         program = Program(
             source=source,
-            inputs=began["inputs"],
+            inputs=inputs,
             functions=self._functions,
             limits=self._limits,
             seed=began["seed"],
