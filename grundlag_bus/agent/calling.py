@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from grundlag_bus.agent.events import (
     AgentEvent,
     AnswerRefused,
@@ -18,6 +20,7 @@ from grundlag_bus.agent.feed import Feed
 from grundlag_bus.agent.model import ToolCall
 from grundlag_bus.agent.results import broken, failed, unknown
 from grundlag_bus.errors import AnswerInvalidError, NotJsonError, ToolInterrupt
+from grundlag_bus.schema.refusal import short
 from grundlag_bus.tools import ToolContext, ToolResumption
 
 if TYPE_CHECKING:
@@ -100,8 +103,8 @@ class Calling:
         seconds = time.monotonic() - clock
         try:
             self.transcript.end(record, result, seconds=seconds)
-        except NotJsonError as error:
-            result = failed("output_invalid", f"{call.name} returned what is no JSON data: {error}")
+        except (NotJsonError, ValidationError) as error:
+            result = failed("output_invalid", f"{call.name} returned what is no JSON data: {_short(error)}")
             self.transcript.end(record, result, seconds=seconds)
         feed.tell(ToolEnded(self.turn, call, result, started_at, seconds))
 
@@ -113,8 +116,8 @@ class Calling:
         except ToolInterrupt as raised:
             try:
                 asked = self.transcript.interrupt(record, raised)
-            except NotJsonError as error:
-                return failed("output_invalid", f"{call.name} asked with what is no JSON data: {error}")
+            except (NotJsonError, ValidationError) as error:
+                return failed("output_invalid", f"{call.name} asked with what is no JSON data: {_short(error)}")
             feed.tell(InterruptRaised(self.turn, asked.value(record.value())))
         except AnswerInvalidError as error:
             if interrupt is None:
@@ -143,3 +146,11 @@ class Calling:
             signal=self.signal,
             on_progress=on_progress,
         )
+
+
+def _short(error: NotJsonError | ValidationError) -> str:
+    """Tell the first place that is wrong."""
+    if isinstance(error, NotJsonError):
+        return str(error)
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {short(first['msg'])}"

@@ -150,6 +150,7 @@ class Transcript:
         """Write down a call's result. Raises RunStateError for a second one, NotJsonError for what is no JSON data."""
         if call.result is not None:
             raise RunStateError(f"The call {call.id} has its result already.")
+        plain(result.summary, at=("summary",))
         plain(result.data, at=("result",))
         call.result, call.seconds = ResultRecord.of(result), seconds
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -321,3 +323,35 @@ async def test_a_run_is_the_same_after_it_was_written_and_read() -> None:
 def test_what_is_no_run_is_refused(data: Any) -> None:
     with pytest.raises(TranscriptError, match="malformed at"):
         AgentRun.from_json(data, model=ScriptedModel([]), tools=AgentTools([]))
+
+
+# --- tools that break the rules ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "gives",
+    [
+        ToolResult(ok=True, summary="\udcff"),
+        ToolResult(ok=True, summary=5),  # type: ignore[arg-type]  # the mistake that is meant
+        ToolInterrupt("Sure?", expires_at=datetime(2030, 1, 1)),  # noqa: DTZ001  the same
+        ToolInterrupt(5),  # type: ignore[arg-type]  # the same
+        ToolInterrupt("Sure?", interrupt_id=5),  # type: ignore[arg-type]  # the same
+    ],
+)
+async def test_what_a_tool_gives_that_cannot_be_kept_fails_its_call_alone(gives: ToolResult | ToolInterrupt) -> None:
+    class Runtime:
+        def list(self) -> list[ToolDescription]:
+            return [ToolDescription(name="do", description="Do", input={})]
+
+        async def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
+            if isinstance(gives, ToolInterrupt):
+                raise gives
+            return gives
+
+    run = AgentRun(ScriptedModel([doing(1), "Done."]), Runtime())
+    result = await run.send("Go")
+    assert (result.status, result.text) == ("completed", "Done.")
+    (call,) = run.transcript.calls
+    assert call.result is not None
+    assert call.result.data["code"] == "output_invalid"
+    json.dumps(run.to_json(), ensure_ascii=False).encode()
