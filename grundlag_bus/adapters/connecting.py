@@ -36,7 +36,8 @@ def connect(
     if not isinstance(source, str | ProviderRegistry):
         raise ConfigurationError(
             f"connect() takes an address or a ProviderRegistry, and was given {type(source).__name__}: make a "
-            "ProviderRegistry([provider]) of a provider, and see whether the variable that holds the address is set."
+            "ProviderRegistry([provider]) of a provider, call the function that makes one, or see whether the variable "
+            "that holds the address is set."
         )
     if credentials is not None and not (isinstance(source, str) and source.startswith("amqp")):
         raise ConfigurationError("Only RabbitMQ asks for credentials: leave them out, or use amqp:// or amqps://.")

@@ -203,6 +203,8 @@ class AgentRun:
 
         Calls that ran at that moment have an `outcome_unknown`; nothing is called again unless the model says so.
         """
+        if isinstance(data, str | bytes):
+            raise TranscriptError("A run is made of the dict that to_json gave, and not of its text: use json.loads().")
         try:
             saved = _Saved.model_validate(data)
         except ValidationError as error:

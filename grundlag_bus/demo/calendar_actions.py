@@ -35,7 +35,7 @@ calendar_db = Database("calendar", metadata=store.metadata)
 
 calendar = Provider("calendar", name="Calendar", description="A calendar per user: its events, created or imported.")
 calendar.entity("calendarEvent", CalendarEvent, name="Calendar event")
-calendar.event("eventCreated", EventRef, name="An event was created")
+event_created = calendar.event("eventCreated", EventRef, name="An event was created")
 
 
 @calendar.action("createEvent", name="Create calendar event", idempotent=True)
@@ -59,7 +59,9 @@ async def create_event(event: CreateEvent, ctx: ActionContext) -> EventCreated:
     async with _writing(ctx) as connection:
         await store.save(connection, owner, [planned])
     event_id = store.event_id_of(owner, planned)
-    ctx.items.emit("calendarEvent", EventRef(event_id=event_id, title=event.title, starts_at=event.starts_at))
+    created = EventRef(event_id=event_id, title=event.title, starts_at=event.starts_at)
+    ctx.items.emit("calendarEvent", created)
+    await ctx.emit(event_created, created)
     return EventCreated(event_id=event_id)
 
 

@@ -18,7 +18,7 @@ from grundlag_bus.gateway.refusing import Refused
 from grundlag_bus.sandbox.script import Sandbox
 from grundlag_bus.sandbox.script.inputs import checked_inputs
 from grundlag_bus.schema.envelope import Failed
-from grundlag_bus.tools import ToolContext, to_tools
+from grundlag_bus.tools import ItemStore, ToolContext, to_tools
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -59,7 +59,7 @@ class Scripts:
         ConfigurationError where scripts cannot be run here.
         """
         signal = asyncio.Event()
-        context = ToolContext(user_id=user_id, timeout=seconds, signal=signal)
+        context = ToolContext(user_id=user_id, timeout=seconds, signal=signal, items=ItemStore())
         tools = to_tools(manifest, self._caller)
         sandbox = Sandbox(tools)
         _ensure_inputs(inputs, tools)

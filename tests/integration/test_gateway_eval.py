@@ -21,7 +21,7 @@ ADA = "ada-0123456789abcdef"
 async def gateway() -> AsyncIterator[Gateway]:
     seen.reset()
     bus = connect(make_registry(SealKeys.generate()))
-    allow = {"ada": ["contract.add", "contract.sleep", "contract.ask"]}
+    allow = {"ada": ["contract.add", "contract.sleep", "contract.ask", "contract.work", "contract.recall"]}
     async with open_gateway(bus, auth=StaticTokens({ADA: "ada"}), allow=allow) as opened:
         yield opened
     seen.reset()
@@ -43,6 +43,13 @@ async def test_a_script_calls_tools_and_gives_a_value(gateway: Gateway) -> None:
         "stdout": "so far 3\n",
         "calls": [{"function": "contractAdd", "status": "completed", "line": 1, "code": None}],
     }
+
+
+async def test_the_calls_of_a_script_share_its_items(gateway: Gateway) -> None:
+    source = "await contractWork(length=2)\n(await contractRecall())"
+    answer = (await run(gateway, source)).json()
+    assert answer["status"] == "completed", answer
+    assert "step" in str(answer["value"])
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,9 @@ async def test_a_tool_of_this_process_may_ask_and_goes_on_with_what_it_kept() ->
     with pytest.raises(AnswerInvalidError):
         await run.answer({pending.interrupt_id: "yes"})
     data = run.to_json()
+    text: Any = json.dumps(data)
+    with pytest.raises(TranscriptError, match=r"use json\.loads"):
+        AgentRun.from_json(text, model=ScriptedModel([]), tools=local(ask_then_tell))
     other = AgentRun.from_json(data, model=ScriptedModel(["Done."]), tools=local(ask_then_tell))
     assert (await other.answer({pending.interrupt_id: True})).status == "completed"
     (call,) = other.transcript.calls

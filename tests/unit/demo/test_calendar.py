@@ -14,6 +14,7 @@ from grundlag_bus import (
     ItemStore,
     ToolContext,
     ToolInterrupt,
+    connect,
     testing,
 )
 from grundlag_bus.demo import registry, sample_calendar
@@ -69,6 +70,14 @@ async def test_a_created_event_is_found_with_all_that_it_was_given(tools: Tools)
         ],
         "more": False,
     }
+
+
+async def test_creating_tells_who_listens() -> None:
+    async with connect(registry()) as bus, bus.events("calendar.*") as events:
+        reply = await bus.call("calendarCreateEvent", LUNCH, ADA)
+        event = await anext(events)
+    assert (event.key, event.user_id, event.call_id) == ("calendar.eventCreated", "ada", reply.call_id)
+    assert event.data["title"] == "Lunch"
 
 
 async def test_creating_emits_an_item(tools: Tools) -> None:
