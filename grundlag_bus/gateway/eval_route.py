@@ -33,7 +33,7 @@ async def run_script(host: Host, request: Request) -> Response:
     shown = await host.catalogue.shown_to(user_id)
     leaving = asyncio.get_running_loop().create_task(gone(request.receive))
     try:
-        with host.shares.one(user_id):
+        with host.shares.one(user_id), host.script_shares.one(user_id):
             answer = await host.scripts.run(
                 source,
                 inputs,

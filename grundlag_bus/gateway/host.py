@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -66,6 +67,7 @@ class Host:
         self.catalogue = Catalogue(bus, allow)
         self.asking = Asking(self.catalogue, asks_for_tokens=self.access.asks_for_tokens)
         self.shares = Shares(limits)
+        self.script_shares = Shares(replace(limits, concurrent=limits.scripts))
         self.calls = RunningCalls(bus.caller, self.shares)
         self.scripts = Scripts(bus.caller)
         self.closing = asyncio.Event()

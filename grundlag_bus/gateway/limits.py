@@ -23,17 +23,19 @@ class GatewayLimits:
     """What one process of the host takes.
 
     body: bytes of a request; body_seconds: until it must be there; concurrent: calls of one user that run at once, and
-    streams of events that are open; rate, burst: requests of one user, per second on the average and at once.
+    streams of events that are open; scripts: of one user, that run or wait for an engine at once; rate, burst: requests
+    of one user, per second on the average and at once.
     """
 
     body: int = MAX_BYTES
     body_seconds: float = 15.0
     concurrent: int = 1000
+    scripts: int = 16
     rate: float = 1000.0
     burst: int = 2000
 
     def __post_init__(self) -> None:
-        if min(self.body, self.concurrent, self.burst) < 1 or self.body_seconds <= 0 or self.rate <= 0:
+        if min(self.body, self.concurrent, self.scripts, self.burst) < 1 or self.body_seconds <= 0 or self.rate <= 0:
             raise ConfigurationError("Every limit of a gateway is above 0: with less it would refuse everybody.")
 
 
@@ -70,7 +72,7 @@ class Shares:
 
     def enter(self, user_id: str | None) -> None:
         if self._running[user_id] >= self._limits.concurrent:
-            message = f"{self._limits.concurrent} of your calls run here: ask again when one has ended."
+            message = f"{self._limits.concurrent} of your calls or scripts run here: ask again when one has ended."
             raise busy(429, message, after=1)
         self._running[user_id] += 1
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from grundlag_bus import SealKeys, StaticTokens, connect
+from grundlag_bus import GatewayLimits, SealKeys, StaticTokens, connect
 from tests.support.contract_registry import make_registry, seen
 from tests.support.eventually import eventually
 from tests.support.gateway import Gateway, open_gateway
@@ -111,3 +111,18 @@ async def test_an_input_that_a_script_cannot_be_given_is_the_requests_mistake(ga
 
 async def test_who_has_no_token_runs_nothing(gateway: Gateway) -> None:
     assert (await run(gateway, "1", {"Authorization": "Bearer nobody"})).status_code == 401
+
+
+async def test_one_user_has_so_many_scripts_at_once_and_no_more() -> None:
+    seen.reset()
+    bus = connect(make_registry(SealKeys.generate()))
+    async with open_gateway(bus, auth=StaticTokens({ADA: "ada"}), limits=GatewayLimits(scripts=1)) as gateway:
+        first = asyncio.create_task(run(gateway, "await contractSleep(seconds=60)"))
+        await eventually(lambda: seen.runs["sleep"] == 1, within=30)
+        answer = await run(gateway, "1")
+        assert (answer.status_code, answer.json()["code"]) == (429, "overloaded")
+        first.cancel()
+        await asyncio.wait({first})
+        await eventually(lambda: gateway.host.scripts.in_flight == 0)
+        assert (await run(gateway, "1")).status_code == 200
+    seen.reset()
