@@ -248,7 +248,9 @@ async def test_a_cancellation_outlives_the_worker_that_heard_it(host: Host) -> N
     await cancel_is_kept(host)
     await host.stop_workers()
     await host.add_worker()
-    assert await asked.code() == "cancelled"
+    assert host.bus.transport is not None
+    known = host.bus.transport.broker.counts_only_losses  # where it was given back by a worker that was not lost
+    assert await asked.code() == ("cancelled" if known else "outcome_unknown")
     assert seen.runs["hold held"] == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -146,7 +147,8 @@ async def test_a_reply_to_a_mailbox_that_never_was_is_unroutable(transport: Tran
 
 
 async def test_a_mailbox_keeps_replies_while_its_process_is_away(transport: Transport, peer: Transport) -> None:
-    await (await transport.subscribe(transport.topology.mailbox("ada"), Inbox(), prefetch=1)).close()
+    left = replace(transport.topology.mailbox("ada"), passing=False)  # its process died, and closed nothing
+    await (await transport.subscribe(left, Inbox(), prefetch=1)).close()
     await peer.publish(peer.topology.reply_route("ada"), Message(b"x", "reply"), deadline=in_time())
     inbox = Inbox(ack=True)
     await transport.subscribe(transport.topology.mailbox("ada"), inbox, prefetch=1)
