@@ -4,6 +4,7 @@ import asyncio
 import gc
 import sys
 import weakref
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -395,11 +396,16 @@ async def test_deadlines_are_measured_by_the_given_clock() -> None:
     assert await taken(transport, a_queue()) == [b"x"]
 
 
+def left_behind(transport: MemoryTransport, process: str) -> Queue:
+    """Name a mailbox whose process dies and deletes nothing."""
+    return replace(transport.topology.mailbox(process), passing=False)
+
+
 async def test_an_unused_mailbox_expires_with_what_it_holds() -> None:
     clock = Clock()
     transport = MemoryTransport(clock=clock)
     await transport.open()
-    mailbox, route = transport.topology.mailbox("ada"), transport.topology.reply_route("ada")
+    mailbox, route = left_behind(transport, "ada"), transport.topology.reply_route("ada")
     subscription = await transport.subscribe(mailbox, Inbox(), prefetch=1)
     clock.now += 1000
     await transport.publish(route, Message(b"used", "reply"), deadline=clock.now + 1)
@@ -417,7 +423,7 @@ async def test_expired_mailboxes_do_not_pile_up() -> None:
     transport = MemoryTransport(clock=clock)
     await transport.open()
     for number in range(1000):
-        await (await transport.subscribe(transport.topology.mailbox(f"m{number}"), Inbox(), prefetch=1)).close()
+        await (await transport.subscribe(left_behind(transport, f"m{number}"), Inbox(), prefetch=1)).close()
         clock.now += 60
     assert len(transport._bus._queues) < 10
     assert len(transport._bus._exchanges[transport.topology.replies.name].queues._exact) < 10
