@@ -62,6 +62,7 @@ class Asking:
         """Make the call. Raises CallError: then there is nothing to call."""
         self.ensure_allowed(user_id, provider_id, action_id)
         key, timeout = key_of(headers, user_id, action_id), timeout_of(headers, action_id)
+        comes_again = comes_again_of(headers, action_id)
         request = self._request(body, user_id, action_id)
         context = _context(request, user_id, timeout, action_id)
         try:
@@ -73,7 +74,7 @@ class Asking:
         if request.resumption is None:
             call = replace(call, call_id=call_id_of(key))
         asks = digest([provider_id, action_id, request.to_json()])
-        return Asked(call, key, asks, comes_again="x-sent-before" in headers)
+        return Asked(call, key, asks, comes_again=comes_again)
 
     def ensure_allowed(self, user_id: str | None, provider_id: str, action_id: str) -> None:
         """Raise ForbiddenError for what is not allowed, whether it exists or not."""
@@ -114,6 +115,14 @@ def key_of(headers: Headers, user_id: str | None, action_id: str) -> tuple[str |
     if _KEY.fullmatch(key) is None:
         raise _malformed(action_id, ("Idempotency-Key",), "is no 1 to 128 letters, digits, '_', '.', ':' and '-'")
     return user_id, key
+
+
+def comes_again_of(headers: Headers, action_id: str) -> bool:
+    """Return whether a request says that it may have come before. Raises ActionInputValidationError."""
+    told = headers.get("x-sent-before")
+    if told not in (None, "1"):
+        raise _malformed(action_id, ("X-Sent-Before",), "is not 1: leave it out of what comes for the first time")
+    return told is not None
 
 
 def call_id_of(key: tuple[str | None, str]) -> str:

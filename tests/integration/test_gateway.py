@@ -261,6 +261,13 @@ def answer_to(interrupt: Any, *, approved: Any = True) -> dict[str, Any]:
     return {"interruptId": interrupt["interruptId"], "state": interrupt["state"], "answer": {"approved": approved}}
 
 
+@pytest.mark.parametrize("told", ["", "0", "2", "yes"])
+async def test_a_request_that_says_oddly_whether_it_came_before_is_refused(ada: httpx2.AsyncClient, told: str) -> None:
+    answer = await call(ada, "add", {"a": 1, "b": 2}, headers={"Idempotency-Key": "k1", "X-Sent-Before": told})
+    assert (answer.status_code, answer.json()["code"]) == (400, "input_invalid")
+    assert answer.json()["details"]["issues"][0]["path"] == ["X-Sent-Before"]
+
+
 async def test_another_user_s_interrupt_cannot_be_answered(ada: httpx2.AsyncClient, bob: httpx2.AsyncClient) -> None:
     interrupt = (await call(ada, "ask", {"id": "e1"})).json()
     answer = await call(bob, "ask", {"id": "e1"}, resumption=answer_to(interrupt))
