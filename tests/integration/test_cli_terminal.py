@@ -105,12 +105,15 @@ def test_ctrl_c_at_a_question_ends_the_command_quietly(cli: CommandLine) -> None
 
 def test_the_demo_asks_before_it_deletes(cli: CommandLine) -> None:
     with cli.on_terminal("demo") as terminal:
-        terminal.expect("approved")
-        terminal.answer("n")
-        terminal.answer("not today")
+        for _ in ("the calls", "the script", "the agent"):
+            terminal.expect("approved")
+            terminal.answer("n")
+            terminal.answer("not today")
         ended = terminal.end()
     assert ended.code == 0
     assert "It was not approved, and stays." in ended.out
+    assert '{"imported":6,"clashes":1,"deleted":0}' in ended.out
+    assert 'The agent says: "Deleted: False."' in ended.out
 
 
 def test_what_is_logged_on_a_terminal_is_for_people(cli: CommandLine) -> None:

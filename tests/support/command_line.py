@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -92,6 +93,7 @@ class CommandLine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_heed_ctrl_c,  # noqa: PLW1509  one system call
         )
         try:
             yield Started(process)
@@ -125,6 +127,17 @@ class Started:
         return Ended(self.process.returncode, out, err)
 
 
+def _heed_ctrl_c() -> None:
+    """Take back what a shell tells those that it starts in the background, and they those that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _as_on_a_terminal(theirs: int) -> None:
+    """Make it the controlling terminal, so that Ctrl-C is a signal."""
+    fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+    _heed_ctrl_c()
+
+
 class Terminal:
     """The other side of a terminal: what is shown on it, and a keyboard."""
 
@@ -140,7 +153,7 @@ class Terminal:
             stdout=subprocess.PIPE,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),  # noqa: PLW1509  one call, so that Ctrl-C is a signal
+            preexec_fn=lambda: _as_on_a_terminal(theirs),  # noqa: PLW1509  two system calls
         )
         os.close(theirs)
 
