@@ -93,7 +93,7 @@ class CommandLine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=_heed_ctrl_c,  # noqa: PLW1509  one system call
+            preexec_fn=_heed_signals,  # noqa: PLW1509  system calls
         )
         try:
             yield Started(process)
@@ -127,15 +127,16 @@ class Started:
         return Ended(self.process.returncode, out, err)
 
 
-def _heed_ctrl_c() -> None:
-    """Take back what a shell tells those that it starts in the background, and they those that they start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _heed_signals() -> None:
+    """Take back what `&` and `nohup` tell those that they start, and they those that they start."""
+    for which in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(which, signal.SIG_DFL)
 
 
 def _as_on_a_terminal(theirs: int) -> None:
     """Make it the controlling terminal, so that Ctrl-C is a signal."""
     fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
-    _heed_ctrl_c()
+    _heed_signals()
 
 
 class Terminal:
@@ -153,7 +154,7 @@ class Terminal:
             stdout=subprocess.PIPE,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=lambda: _as_on_a_terminal(theirs),  # noqa: PLW1509  two system calls
+            preexec_fn=lambda: _as_on_a_terminal(theirs),  # noqa: PLW1509  system calls
         )
         os.close(theirs)
 
