@@ -139,7 +139,7 @@ async def test_what_a_killed_process_was_at_is_done_by_others_and_another_one_ta
         ended = await served.wait_for("process_ended")
         assert (ended["how"], ended["again_in"], ended["pid"]) == ("by SIGKILL", 1.0, before[0])
         assert f"-{before[0]}-" in ended["worker"]
-        assert 0 < len(ended["call_ids"]) <= 20
+        assert len(ended["call_ids"]) <= 20  # as it reported last, once a second
         await served.tells("grundlag_process_ends_total 1.0")
         await asyncio.gather(*calls)
         assert lines(file).keys() == {str(n) for n in range(200)}
