@@ -220,7 +220,8 @@ async def test_a_worker_that_holds_a_call_for_too_long_is_not_deaf_and_runs_it_o
         assert (seen.runs["hold slow"], seen.runs["hold beside"]) == (1, 4)
         assert host.bus_caller.late_replies == 0
         assert [link.connection for link in running.transport._links] == connections
-        assert running.transport.state.consumers_actual == running.transport.state.consumers_wanted
+        transport = running.transport
+        await eventually(lambda: transport.state.consumers_actual == transport.state.consumers_wanted)
         await eventually(lambda: not running.worker.in_flight)
         topology = running.transport.topology
         await host.stop_workers()
