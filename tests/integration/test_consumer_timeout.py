@@ -108,7 +108,7 @@ async def test_one_that_is_late_after_another_costs_the_fresh_consumer_nothing(t
     await send(transport, b"1")
     await asyncio.sleep(SECONDS * 0.7)
     await send(transport, b"2")
-    await eventually(lambda: inbox.bodies == [b"1", b"2", b"1"])
+    await eventually(lambda: inbox.bodies[:3] == [b"1", b"2", b"1"])
     inbox.deliveries[2].ack()
     fresh = consumer_of(transport)
     await eventually(lambda: inbox.bodies == [b"1", b"2", b"1", b"2"])
