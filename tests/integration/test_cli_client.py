@@ -89,6 +89,26 @@ def test_a_client_that_is_up_to_date_stays_as_it_is_and_one_that_is_not_is_told(
     assert "contractOld" in out.read_text()
 
 
+def test_a_client_is_checked_and_written_anew_with_the_options_it_was_written_with(
+    line: CommandLine, tmp_path: Path
+) -> None:
+    out = tmp_path / "client.py"
+    generate = ("client", "generate", "--registry", "grundlag_bus.demo:registry", "--out", str(out))
+    assert line.run(*generate, "--provider", "demo", "--name", "DemoClient").code == 0
+    first = out.read_text()
+    assert "calendar" not in first
+    assert line.run(*generate, "--check").code == 0
+    assert line.run(*generate, "--check", "--provider", "demo").code == 0
+    other = line.run(*generate, "--check", "--name", "Client", "--provider", "calendar")
+    assert other.code == 1
+    assert "`grundlag-bus client generate --provider demo --name DemoClient`, not by" in other.sentence
+    assert "with --provider demo --name DemoClient as before" in line.run(*generate).sentence
+    assert out.read_text() == first
+    assert line.run(*generate, "--provider", "calendar").code == 0
+    assert "class DemoClient" in out.read_text()
+    assert "demoAdd" not in out.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -2,6 +2,7 @@
 
 from grundlag_bus.adapters.typed.client import TypedClient
 from grundlag_bus.adapters.typed.moved import what_moved
+from grundlag_bus.adapters.typed.options import ClientOptions, options_of
 from grundlag_bus.adapters.typed.writing import write_client
 
-__all__ = ["TypedClient", "what_moved", "write_client"]
+__all__ = ["ClientOptions", "TypedClient", "options_of", "what_moved", "write_client"]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grundlag_bus.adapters.typed.options import ClientOptions
 from grundlag_bus.schema.annotations import Types, docstring, one_line
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _WIDTH = 120
 _TYPING = ("Any", "Literal", "NotRequired", "TypeAlias", "TypedDict")
 _OURS = ("ToolContext", "ToolInterrupt", "TypedClient")
-_HEAD = '''"""A typed client, written by `grundlag-bus client generate`.
+_HEAD = '''"""A typed client, written by `{command}`.
 
 Change nothing here: write it anew when the manifest has moved.
 """
@@ -39,22 +40,25 @@ from __future__ import annotations
 '''
 
 
-def write_client(manifest: Manifest, *, class_name: str = "Client") -> str:
-    """Write a module with one class, whose methods call the actions of the manifest."""
+def write_client(manifest: Manifest, options: ClientOptions | None = None) -> str:
+    """Write a module with one class, whose methods call the actions of the providers that are wanted."""
+    options = options or ClientOptions()
+    class_name = options.class_name
     taken = {*_TYPING, *_OURS, class_name}
     declarations: list[str] = []
     methods: list[str] = []
-    for provider in manifest.providers:
+    wanted = [one for one in manifest.providers if not options.providers or one.id in options.providers]
+    for provider in wanted:
         for action in provider.actions:
             declared, written = _action(provider.id, action, taken)
             declarations += declared
             methods += written
         declarations += _things(provider, taken)
-    named = " and ".join(provider.name for provider in manifest.providers) or "nothing"
+    named = " and ".join(provider.name for provider in wanted) or "nothing"
     about = [f"Calls the actions of {one_line(named)}.", "tools: as `bus.to_tools()` gives them."]
     head = f"class {class_name}(TypedClient):\n{docstring(about, indent='    ')}"
     body = "\n\n\n".join([*declarations, "\n\n".join([head, *methods])])
-    return f"{_HEAD}\n{_imports(body)}\n\n\n{body}\n"
+    return f"{_HEAD.format(command=options.command)}\n{_imports(body)}\n\n\n{body}\n"
 
 
 def _imports(body: str) -> str:

@@ -21,7 +21,9 @@ def generate(  # noqa: PLR0913  the command's options
         list[str] | None,
         typer.Option(metavar="PROVIDER", help="This provider alone; repeat it for several.", show_default=False),
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="The name of the class.")] = "Client",
+    name: Annotated[
+        str | None, typer.Option("--name", help="The name of the class; default: Client.", show_default=False)
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; say what has moved since FILE was written, and exit 1.")
     ] = False,
@@ -30,6 +32,8 @@ def generate(  # noqa: PLR0913  the command's options
     registry: Registry = None,
 ) -> int:
     """Write a module with a typed method for each action, for use with any bus.
+
+    A client that is there is checked, and written anew, with the --provider and --name that it was written with.
 
     Exit codes: 0 written or up to date, 1 the manifest has moved (--check), 2 usage, 4 the bus cannot be reached.
     """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grundlag_bus import ActionUnknownError, Tool, ToolContext
-from grundlag_bus.adapters.typed import what_moved, write_client
+from grundlag_bus.adapters.typed import ClientOptions, options_of, what_moved, write_client
 from grundlag_bus.schema.manifest import Manifest, ProviderManifest, build_manifest
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
@@ -75,7 +75,7 @@ def test_names_that_clash_are_told_apart() -> None:
     parts = {"a": {"type": "object", "properties": {"x": {"type": "integer"}}}}
     clash = {"type": "object", "properties": parts}
     given = manifest({"id": "act", "input": clash}, {"id": "actInput", "output": clash}, {"id": "a-ct"}, {"id": "a_ct"})
-    module = loaded(write_client(given, class_name="OddActInput"))
+    module = loaded(write_client(given, ClientOptions("OddActInput")))
     assert isinstance(module["OddActInput"], type)
     assert len([name for name in module if name.startswith("OddAct")]) == 5
 
@@ -105,3 +105,12 @@ async def test_an_action_that_is_not_among_the_tools_is_unknown() -> None:
     client = loaded(write_client(manifest({"id": "act"})))["Client"]({})
     with pytest.raises(ActionUnknownError, match=r"odd\.act"):
         await client.oddAct()
+
+
+def test_a_client_says_what_it_was_written_with() -> None:
+    given = manifest({"id": "act"})
+    options = ClientOptions("OddClient", ("odd",))
+    assert options_of(write_client(given)) == ClientOptions()
+    assert options_of(write_client(given, options)) == options
+    assert options_of(write_client(given, options).replace("OddClient`.", "OddClient`, and formatted.")) == options
+    assert options_of('"""Another module."""') is options_of("def (") is options_of("\0") is None
