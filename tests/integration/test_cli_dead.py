@@ -13,14 +13,21 @@ from typing import Any
 import pytest
 
 from grundlag_bus import Call, Failed, RabbitTransport, Request
+from grundlag_bus.cli.dead import redriving
+from grundlag_bus.cli.dead.filters import choose
+from grundlag_bus.cli.dead.letters import find
+from grundlag_bus.cli.dead.settling import Report
+from grundlag_bus.errors import BusUnreachableError
 from grundlag_bus.schema.control import Cancel
 from grundlag_bus.schema.dead_letter import DeadLetter
 from grundlag_bus.schema.envelope import decode_call, encode_call
 from grundlag_bus.transport import Message
+from grundlag_bus.workers.tombstones import Tombstones
 from tests.support.broker import Broker
 from tests.support.command_line import CommandLine, Ended
 from tests.support.eventually import eventually
 from tests.support.namespaces import delete_namespaces, fresh_namespace
+from tests.support.proxy import proxy_to
 from tests.support.strangers import NO_TEXT, NO_TIME, NO_TIME_IN_TABLE, TEXT_AS_DEATH, publish_as_stranger
 from tests.support.transports import Inbox, administration_of, in_time
 
@@ -375,9 +382,40 @@ async def test_a_connection_that_is_lost_in_the_middle_ends_the_command(
 
     await eventually(lambda: sorted(calls().union(kept)) == sent)
     if fault == "cut":  # a broker that crashes may forget what it was told last
-        assert len(calls()) + len(kept) <= len(sent) + 1
+        assert len(calls()) + len(kept) <= len(sent) + 1, ended.out
     await transport.close()
     await delete_namespaces(own_broker.url, [namespace])
+
+
+async def test_a_call_that_the_broker_does_not_confirm_ends_the_command_before_the_next(
+    dead: Dead, amqp_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(redriving, "_PUBLISH_WITHIN", 1.0)
+    await dead.bury("a1")
+    await dead.bury("b2")
+    served = await dead.served()
+    topology = dead.transport.topology
+    async with proxy_to(amqp_url) as proxy:
+        transport = RabbitTransport(proxy.url, namespace=topology.namespace)
+        await transport.open()
+        bus = await administration_of(dead.transport)
+        command = redriving.Redriving(
+            bus, transport, Report(dry_run=False, as_json=True), cancelled=Tombstones(time.time), timeout=None
+        )
+        letters = find(bus, topology, choose(every=True))
+        await command.redrive(await anext(letters))
+        proxy.freeze()
+        with pytest.raises(BusUnreachableError, match="did not confirm a call"):
+            await command.redrive(await anext(letters))
+        proxy.thaw()
+        await served.holds(2)  # as it may be
+        await letters.aclose()
+        await bus.close()
+        await transport.close()
+    redriven, kept = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (redriven["id"], redriven["result"], kept["id"], kept["result"]) == ("a1", "redriven", "b2", "kept")
+    assert "it may run" in kept["why"]
+    assert await dead.ids() == ["b2"]
 
 
 # --- drop -------------------------------------------------------------------------------------------------------------

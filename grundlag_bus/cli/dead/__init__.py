@@ -117,7 +117,9 @@ def redrive_letters(  # noqa: PLR0913  the command's options
 
     A letter is removed when the broker has its call; one that cannot be sent is kept, and the exit code is 1.
 
-    Ctrl-C ends it between two calls. Letters that another command holds are not seen.
+    Ctrl-C ends it between two calls, a lost connection at once: then one call at most is both sent and kept.
+
+    Letters that another command holds are not seen.
     """
     from grundlag_bus.cli.dead.redriving import redrive  # noqa: PLC0415  loaded when it runs
 

@@ -101,7 +101,8 @@ class Redriving:
     async def redrive(self, found: Found) -> None:
         """Send the call of a letter, then remove the letter; or tell why not, and keep it.
 
-        Raises BusUnreachableError where it could not be removed afterwards, or the broker takes nothing.
+        Raises BusUnreachableError where the broker takes nothing, or did not tell that it has the call or removed the
+        letter: what follows must not be in doubt too.
         """
         letter = found.letter
         if not found.hold.held:
@@ -110,12 +111,20 @@ class Redriving:
             )
         call, why = self._sendable(letter)
         if call is not None:
-            why = await self._publish(call)
+            try:
+                why = await self._publish(call)
+            except PublishUnsureError as error:
+                why = "it was sent and the broker did not confirm it: it may run, so look before another try"
+                self._report.tell("kept", letter, why)
+                raise BusUnreachableError(
+                    "The broker did not confirm a call: see what becomes of it, and run it again for those that follow."
+                ) from error
         if why is None:
             try:
                 await found.hold.ack()
             except BusUnreachableError:
-                why = "it was sent, and its letter may still be there: drop that"
+                self._report.tell("kept", letter, "it was sent, and its letter may still be there: drop that")
+                raise
         self._report.tell("redriven" if why is None else "kept", letter, why)
 
     async def foresee(self, found: Found) -> None:
@@ -143,7 +152,7 @@ class Redriving:
         return renewed(letter.call, now=self._transport.now(), timeout=self._timeout), None
 
     async def _publish(self, call: Call) -> str | None:
-        """Publish a call that nobody waits for; why not, where it is not confirmed."""
+        """Publish a call that nobody waits for; why not, where it is not sent. Raises PublishUnsureError."""
         route = self._transport.topology.call_route(call.provider_id, call.lane)
         message = Message(encode_call(call), "call", correlation_id=call.call_id)
         try:
@@ -154,9 +163,6 @@ class Redriving:
             raise BusUnreachableError(
                 f"The broker took nothing for {_PUBLISH_WITHIN:g} s: see what `grundlag-bus doctor` says of it."
             ) from error
-        except PublishUnsureError:
-            self._sent.add(call.call_id)
-            return "it was sent and the broker did not confirm it: it may run, so look before another try"
         except (PublishRefusedError, PublishForbiddenError, TransportClosedError) as error:
             return str(error)
         self._sent.add(call.call_id)
