@@ -55,6 +55,7 @@ _PLACES = {
     "schema.manifest": "Manifest",
     "schema.names": "allocate_action_names",
     "schema.progress": "Progress",
+    "schema.trace": "Trace",
     "store.store": "Store",
     "telemetry": (
         "CallBuried CallEnded CallSentOn CallStarted EnvelopeRefused Hook LoopBlocked LoopTurned ReplyLate Report"

@@ -134,6 +134,7 @@ from grundlag_bus.schema.items import Item as Item
 from grundlag_bus.schema.manifest import Manifest as Manifest
 from grundlag_bus.schema.names import allocate_action_names as allocate_action_names
 from grundlag_bus.schema.progress import Progress as Progress
+from grundlag_bus.schema.trace import Trace as Trace
 from grundlag_bus.store.store import Store as Store
 from grundlag_bus.telemetry import CallBuried as CallBuried
 from grundlag_bus.telemetry import CallEnded as CallEnded

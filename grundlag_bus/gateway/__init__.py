@@ -31,6 +31,8 @@ Headers of a request:
                                     (it has just started, or let go of replies early) and the action is not idempotent,
                                     the answer is `outcome_unknown`, and nothing is started. With several hosts behind
                                     one address, let a client stay with one of them.
+    traceparent, tracestate         of W3C Trace Context: they go with the call, and with those that its action makes;
+                                    what is malformed is ignored.
     X-Timeout: SECONDS              until the deadline; by default 300, and 86400 in lane `long`.
     Accept: text/event-stream       progress while it runs: `event: progress`, data = {done, total?, text?} | {items} |
                                     {started} | {deferredUntil}; then one `event: reply`, data = {"httpStatus": 200,
@@ -55,5 +57,5 @@ Every refusal has the body of a failed call, {"status": "failed", code, message,
                                          504  deadline_exceeded
                                          502  everything else: internal, output_invalid, outcome_unknown, ...
 
-A malformed request is 400 `input_invalid`, with issues. `traceparent` does not travel: envelopes have no room for it.
+A malformed request is 400 `input_invalid`, with issues.
 """

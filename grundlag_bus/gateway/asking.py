@@ -20,6 +20,7 @@ from grundlag_bus.gateway.catalogue import PAUSE_SECONDS
 from grundlag_bus.schema.codec import canonical, digest, parse
 from grundlag_bus.schema.envelope import derived_id, request_from_json
 from grundlag_bus.schema.items import Item
+from grundlag_bus.schema.trace import Trace
 from grundlag_bus.tools import ItemStore, ToolContext, ToolResumption
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Asking:
         key, timeout = key_of(headers, user_id, action_id), timeout_of(headers, action_id)
         comes_again = comes_again_of(headers, action_id)
         request = self._request(body, user_id, action_id)
-        context = _context(request, user_id, timeout, action_id)
+        context = _context(request, user_id, timeout, trace_of(headers), action_id)
         try:
             call = await self._call(provider_id, action_id, request, context, within=math.inf)
         except CallError:  # what was announced may have changed since it was read
@@ -145,7 +146,15 @@ def timeout_of(headers: Headers, action_id: str) -> float | None:
     return seconds
 
 
-def _context(request: Request, user_id: str | None, timeout: float | None, action_id: str) -> ToolContext:
+def trace_of(headers: Headers) -> Trace | None:
+    """Return where a request belongs, if that is told and well-formed."""
+    parents = headers.getlist("traceparent")
+    return Trace.of(parents[0], ",".join(headers.getlist("tracestate"))) if len(parents) == 1 else None
+
+
+def _context(
+    request: Request, user_id: str | None, timeout: float | None, trace: Trace | None, action_id: str
+) -> ToolContext:
     given = request.resumption
     resumption = None
     if given is not None:
@@ -154,7 +163,7 @@ def _context(request: Request, user_id: str | None, timeout: float | None, actio
         items = ItemStore(Item.from_json(item) for item in request.items) if request.items else None
     except EnvelopeError as error:
         raise _malformed(action_id, ("items",), error.reason) from error
-    return ToolContext(user_id=user_id, resumption=resumption, items=items, timeout=timeout)
+    return ToolContext(user_id=user_id, resumption=resumption, items=items, timeout=timeout, trace=trace)
 
 
 def _malformed(action_id: str, path: tuple[Any, ...], told: str) -> ActionInputValidationError:

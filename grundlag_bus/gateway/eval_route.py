@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import ActionInputValidationError, ConfigurationError, Issue, NotJsonError
-from grundlag_bus.gateway.asking import timeout_of
+from grundlag_bus.gateway.asking import timeout_of, trace_of
 from grundlag_bus.gateway.body import read_json_text
 from grundlag_bus.gateway.refusing import Refused, busy, json_response
 from grundlag_bus.gateway.scripts import SECONDS
@@ -40,6 +40,7 @@ async def run_script(host: Host, request: Request) -> Response:
                 manifest=shown.manifest,
                 user_id=user_id,
                 seconds=SECONDS if told is None else max(told, 0.0),
+                trace=trace_of(request.headers),
                 gone=leaving,
             )
     except ConfigurationError as error:

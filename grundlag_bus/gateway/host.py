@@ -169,7 +169,7 @@ def _cors(origins: Sequence[str]) -> list[Middleware]:
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=[
                 *("Authorization", "Content-Type", "Accept", "If-None-Match"),
-                *("Idempotency-Key", "X-Sent-Before", "X-Timeout", "X-User-Id"),
+                *("Idempotency-Key", "X-Sent-Before", "X-Timeout", "X-User-Id", "traceparent", "tracestate"),
             ],
             expose_headers=["ETag", "Retry-After", "X-Call-Id"],
             max_age=600,

@@ -38,6 +38,12 @@ _TIMEOUT: dict[str, Any] = {
     "description": "Seconds until the call fails as `deadline_exceeded`.",
     "schema": {"type": "number", "maximum": 2_592_000},
 }
+_TRACE: dict[str, Any] = {
+    "name": "traceparent",
+    "in": "header",
+    "description": "Where the call belongs, by W3C Trace Context, with `tracestate`; what is malformed is ignored.",
+    "schema": {"type": "string"},
+}
 _CALL_HEADERS = {"X-Call-Id": {"schema": {"type": "string"}, "description": "The id that the action and events know."}}
 _FAILED = {"application/json": {"schema": {"$ref": "#/components/schemas/Failed"}}}
 _INVALID = {"application/json": {"schema": {"$ref": "#/components/schemas/Invalid"}}}
@@ -92,7 +98,7 @@ def _path(provider: ProviderManifest, action: ActionManifest, schemas: dict[str,
         "tags": [provider.id],
         "summary": action.name,
         "description": action.description,
-        "parameters": [_KEY, _SENT_BEFORE, _TIMEOUT],
+        "parameters": [_KEY, _SENT_BEFORE, _TIMEOUT, _TRACE],
         "requestBody": {"required": True, "content": {"application/json": {"schema": request(value, answer)}}},
         "responses": {
             "200": {
@@ -186,7 +192,7 @@ def _eval() -> dict[str, Any]:
     return {
         "operationId": "eval",
         "summary": "Run a script that calls the actions as functions",
-        "parameters": [_TIMEOUT],
+        "parameters": [_TIMEOUT, _TRACE],
         "requestBody": {"required": True, "content": {"application/json": {"schema": SCRIPT}}},
         "responses": {
             "200": {

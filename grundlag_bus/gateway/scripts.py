@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.sandbox.script import ScriptResult
     from grundlag_bus.schema.manifest import Manifest
+    from grundlag_bus.schema.trace import Trace
     from grundlag_bus.tools import Caller
 
 SECONDS = 300.0
@@ -51,6 +52,7 @@ class Scripts:
         manifest: Manifest,
         user_id: str | None,
         seconds: float,
+        trace: Trace | None,
         gone: asyncio.Task[None],
     ) -> dict[str, Any]:
         """Run a script and return what is answered. gone: when it is done, the script is cancelled.
@@ -59,7 +61,7 @@ class Scripts:
         ConfigurationError where scripts cannot be run here.
         """
         signal = asyncio.Event()
-        context = ToolContext(user_id=user_id, timeout=seconds, signal=signal, items=ItemStore())
+        context = ToolContext(user_id=user_id, timeout=seconds, signal=signal, items=ItemStore(), trace=trace)
         tools = to_tools(manifest, self._caller)
         sandbox = Sandbox(tools)
         _ensure_inputs(inputs, tools)

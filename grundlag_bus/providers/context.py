@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.provider import Event
     from grundlag_bus.providers.run_lease import RunLease
     from grundlag_bus.providers.services import Services
+    from grundlag_bus.schema.trace import Trace
 
 AnswerT = TypeVar("AnswerT", default=Any)
 
@@ -100,7 +101,8 @@ class ActionContext(Generic[AnswerT]):
 
     call_id: an idempotency key, the same each time this call is started; user_id: on whose behalf, as the caller
     claims; resumption: the answer, when the call goes on after an interrupt, else None; deferred: the state that the
-    `Defer` before this start kept, else None; attempt: 1 for the first.
+    `Defer` before this start kept, else None; attempt: 1 for the first; trace: where the call belongs, if its caller
+    told. The calls that the action makes pass it on.
     """
 
     __slots__ = (
@@ -120,6 +122,7 @@ class ActionContext(Generic[AnswerT]):
         "provider_id",
         "resumption",
         "services",
+        "trace",
         "user_id",
     )
 
@@ -135,6 +138,7 @@ class ActionContext(Generic[AnswerT]):
         resumption: ActionResumption[AnswerT] | None = None,
         attempt: int = 1,
         deferred: Any = None,
+        trace: Trace | None = None,
         items: list[dict[str, Any]] | None = None,
         logger: Logger | None = None,
         drain: Drain = _NO_DRAIN,
@@ -150,6 +154,7 @@ class ActionContext(Generic[AnswerT]):
         self.resumption = resumption
         self.attempt = attempt
         self.deferred = deferred
+        self.trace = trace
         self._deadline = deadline
         self._given_items = items
         self._items: ActionItems | None = None
@@ -162,9 +167,11 @@ class ActionContext(Generic[AnswerT]):
 
     @property
     def logger(self) -> Logger:
-        """A structlog logger that knows the provider, the action and the call."""
+        """A structlog logger that knows the provider, the action and the call, and the trace where there is one."""
         if self._logger is None:
-            self._logger = _LOGGER.bind(provider=self.provider_id, action=self.action_id, call_id=self.call_id)
+            traced = {} if self.trace is None else {"trace_id": self.trace.trace_id}
+            fields = {"provider": self.provider_id, "action": self.action_id, "call_id": self.call_id, **traced}
+            self._logger = _LOGGER.bind(**fields)
         return self._logger
 
     @property

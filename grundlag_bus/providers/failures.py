@@ -79,4 +79,5 @@ def idle(call: Call, seconds: float | None) -> Failed:
 
 
 def _fields(call: Call) -> dict[str, Any]:
-    return {"provider": call.provider_id, "action": call.action_id, "call_id": call.call_id}
+    traced = {} if call.trace is None else {"trace_id": call.trace.trace_id}
+    return {"provider": call.provider_id, "action": call.action_id, "call_id": call.call_id, **traced}

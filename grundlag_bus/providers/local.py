@@ -41,6 +41,7 @@ from grundlag_bus.providers.threads import Threads
 from grundlag_bus.schema.codec import ensure_size, plain
 from grundlag_bus.schema.envelope import Call, Completed, Reply, Response
 from grundlag_bus.schema.progress import Progress
+from grundlag_bus.schema.trace import CURRENT
 from grundlag_bus.tools.endings import cancelled, deadline_exceeded, outcome_unknown
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ class LocalCaller:
             resumption=resumption,
             attempt=call.attempt,
             deferred=call.deferred,
+            trace=call.trace,
             items=items,
             drain=self.drain,
             report=run.report,
@@ -235,7 +237,14 @@ class LocalCaller:
             emit=Emitting(self.registry.providers[call.provider_id], call, self._events, self._clock),
         )
         run.stage = Stage.RUNNING
-        result = await action.run(value, context, threads=self._threads)
+        if call.trace is None:
+            result = await action.run(value, context, threads=self._threads)
+        else:
+            token = CURRENT.set(call.trace)
+            try:
+                result = await action.run(value, context, threads=self._threads)
+            finally:
+                CURRENT.reset(token)
         run.stage = Stage.FINISHING
         completed = Completed(action.dump(result), context.emitted)
         run.stage = Stage.CLOSING

@@ -5,8 +5,9 @@ seconds here and RFC 3339 in UTC in JSON. Unknown fields are ignored, so that a 
 another `v` is refused.
 
     call     { v, callId, generation, attempt, providerId, actionId, lane, userId?, sentAt, deadline, deferred?,
-               watched?, request }
+               watched?, trace?, request }
     request  { input, resumption?, items? }
+    trace    { traceparent, tracestate? }
     reply    { v, callId, generation, attempt, worker, response }
     response { status: completed | interrupted | failed, ... }
 """
@@ -25,6 +26,7 @@ from grundlag_bus.schema import fields
 from grundlag_bus.schema.codec import canonical
 from grundlag_bus.schema.items import Item
 from grundlag_bus.schema.refusal import short
+from grundlag_bus.schema.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class Call:
 
     sent_at: when it was sent, or is due where it was delayed; generation: counts the times that it was sent on its
     way, attempt: those after an exception; deferred: the state that its last `Defer` kept; watched: whether its caller
-    wants to hear of its progress; idempotent: whether its caller may send it again after an unsure publish, which does
-    not travel.
+    wants to hear of its progress; trace: where it belongs; idempotent: whether its caller may send it again after an
+    unsure publish, which does not travel.
     """
 
     call_id: str
@@ -82,6 +84,7 @@ class Call:
     attempt: int = 1
     deferred: Any = None
     watched: bool = False
+    trace: Trace | None = None
     idempotent: bool = False
 
     def asks_the_same_as(self, other: Call) -> bool:
@@ -199,6 +202,8 @@ def encode_call(call: Call) -> bytes:
         data["deferred"] = call.deferred
     if call.watched:
         data["watched"] = True
+    if call.trace is not None:
+        data["trace"] = call.trace.to_json()
     data["request"] = call.request.to_json()
     return orjson.dumps(data)
 
@@ -220,6 +225,7 @@ def decode_call(body: bytes) -> Call:
             attempt=fields.count(data, "attempt"),
             deferred=data.get("deferred"),
             watched=data.get("watched") is True,
+            trace=Trace.from_json(data["trace"]) if "trace" in data else None,
         )
     except KeyError as error:
         raise EnvelopeError(f"the call envelope lacks {error.args[0]!r}") from error

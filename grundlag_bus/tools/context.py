@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from grundlag_bus.schema.progress import ProgressSink
+    from grundlag_bus.schema.trace import Trace
 
 
 class Logger(Protocol):
@@ -91,7 +92,8 @@ class ToolContext:
 
     user_id: on whose behalf; items: the conversation's, read and added to; timeout: seconds until the call ends as
     `deadline_exceeded` (default 5 minutes, 24 hours in lane `long`); signal: setting it cancels the action;
-    on_progress: called with what the action tells while it runs.
+    on_progress: called with what the action tells while it runs; trace: where the call belongs, by default that of the
+    action that makes it.
     """
 
     logger: Logger = _LOGGER
@@ -101,3 +103,4 @@ class ToolContext:
     timeout: float | None = None
     signal: asyncio.Event | None = None
     on_progress: ProgressSink | None = None
+    trace: Trace | None = None

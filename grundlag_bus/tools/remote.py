@@ -37,6 +37,7 @@ from grundlag_bus.schema.envelope import (
 from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.schema.items import Item
 from grundlag_bus.schema.json_schema import JsonValidator
+from grundlag_bus.schema.trace import CURRENT
 from grundlag_bus.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class RemoteAction:
             lane=action.lane,
             user_id=user_id,
             sent_at=now,
+            trace=context.trace or CURRENT.get(),
             idempotent=action.idempotent or self.recorded,
         )
 

@@ -108,6 +108,22 @@ async def test_a_deadline_is_a_gateway_timeout(ada: httpx2.AsyncClient) -> None:
     assert (answer.status_code, answer.json()["code"]) == (504, "deadline_exceeded")
 
 
+PARENT = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
+async def test_a_call_belongs_to_the_trace_of_its_request(ada: httpx2.AsyncClient) -> None:
+    sent = [("traceparent", PARENT), ("tracestate", "rojo=1"), ("tracestate", "congo=2")]
+    traced = await call(ada, "traceWithin", headers=sent)
+    assert traced.json()["result"] == {"traceparent": PARENT, "tracestate": "rojo=1,congo=2"}
+
+
+@pytest.mark.parametrize("parents", [[PARENT.upper()], [PARENT, PARENT], ["x"], [""]])
+async def test_a_malformed_trace_is_ignored(ada: httpx2.AsyncClient, parents: list[str]) -> None:
+    sent = [*(("traceparent", parent) for parent in parents), ("tracestate", "rojo=1")]
+    answer = await call(ada, "trace", headers=sent)
+    assert (answer.status_code, answer.json()["result"]) == (200, None)
+
+
 async def test_an_interrupt_is_answered(ada: httpx2.AsyncClient) -> None:
     asked = await call(ada, "ask", {"id": "e1"})
     interrupt = asked.json()

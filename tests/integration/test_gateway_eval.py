@@ -21,7 +21,9 @@ ADA = "ada-0123456789abcdef"
 async def gateway() -> AsyncIterator[Gateway]:
     seen.reset()
     bus = connect(make_registry(SealKeys.generate()))
-    allow = {"ada": ["contract.add", "contract.sleep", "contract.ask", "contract.work", "contract.recall"]}
+    allow = {
+        "ada": ["contract.add", "contract.sleep", "contract.ask", "contract.work", "contract.recall", "contract.trace"]
+    }
     async with open_gateway(bus, auth=StaticTokens({ADA: "ada"}), allow=allow) as opened:
         yield opened
     seen.reset()
@@ -50,6 +52,11 @@ async def test_the_calls_of_a_script_share_its_items(gateway: Gateway) -> None:
     answer = (await run(gateway, source)).json()
     assert answer["status"] == "completed", answer
     assert "step" in str(answer["value"])
+
+
+async def test_the_calls_of_a_script_belong_to_the_trace_of_its_request(gateway: Gateway) -> None:
+    traced = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+    assert (await run(gateway, "await contractTrace()", traced)).json()["value"] == traced
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,27 @@ async def tell_and_hold(gate: Named, ctx: ActionContext) -> Nothing:
     return Nothing()
 
 
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+
+@contract.action("trace", name="Tell the trace")
+async def trace(_: Nothing, ctx: ActionContext) -> Any:
+    return None if ctx.trace is None else ctx.trace.to_json()
+
+
+@contract.action("traceWithin", name="Tell the trace of a call within", retry=Retry(on=ConnectionError, backoff=0))
+async def trace_within(_: Nothing, ctx: ActionContext) -> Any:
+    """Calls at its second attempt, which was sent on its way anew."""
+    if ctx.attempt == 1:
+        raise ConnectionError
+    return await to_tool(trace).execute({})
+
+
+@contract.action("traceInThread", name="Tell the trace in a thread")
+def trace_in_thread(_: Nothing, ctx: ActionContext) -> Any:
+    return asyncio.run(to_tool(trace).execute({}))
+
+
 # --- time -------------------------------------------------------------------------------------------------------------
 
 

@@ -133,6 +133,7 @@ class Exchange:
             "idempotency-key": self.key,
             "x-timeout": f"{max(0.001, min(call.deadline - self._clock(), LONGEST)):.3f}",
             "accept": "text/event-stream" if self._streams else "application/json",
+            **({} if call.trace is None else call.trace.to_json()),
         }
         again = self.published is not False
         if again:

@@ -28,6 +28,7 @@ from grundlag_bus.schema.envelope import (
     response_from_json,
 )
 from grundlag_bus.schema.fields import instant_from_json, instant_to_json
+from grundlag_bus.schema.trace import Trace
 
 JSON = st.recursive(
     st.none()
@@ -60,6 +61,7 @@ CALLS = st.builds(
     sent_at=INSTANT,
     generation=COUNT,
     attempt=COUNT,
+    trace=st.none() | st.builds(Trace, st.just(f"00-{'a' * 32}-{'b' * 16}-01"), st.sampled_from([None, "rojo=1"])),
     idempotent=st.just(value=False),
 )
 RESPONSES = (
