@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ops.postgresql.programs import PostgresUnavailableError
-from ops.rabbitmq.node import free_ports, wait_until
+from ops.rabbitmq.ports import free_ports, wait_until
 
 if TYPE_CHECKING:
     from ops.postgresql.programs import Programs

@@ -34,7 +34,7 @@ from grundlag_bus.transport.rabbitmq.consumer import Consumer
 from grundlag_bus.transport.rabbitmq.declare import declare_queue
 from grundlag_bus.transport.rabbitmq.wire import Taker, Wire
 from grundlag_bus.transport.topology import Queue, Route
-from ops.rabbitmq.node import free_ports
+from ops.rabbitmq.ports import free_ports
 from tests.support.broker import Broker
 from tests.support.certificates import make_certificates
 from tests.support.eventually import eventually

@@ -11,7 +11,8 @@ import ssl
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from ops.rabbitmq.node import Node, server_version
+from ops.rabbitmq.node import Node
+from ops.rabbitmq.ports import server_version
 from ops.rabbitmq.roots import BrokerUnavailableError, broker_root, installed_broker
 
 DEFAULT_VERSION = "4.3"

@@ -11,7 +11,7 @@ import docker
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
-from ops.rabbitmq.node import free_ports, server_version, wait_until
+from ops.rabbitmq.ports import free_ports, server_version, wait_until
 from ops.rabbitmq.roots import BrokerUnavailableError
 
 _START_SECONDS = 90.0

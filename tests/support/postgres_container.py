@@ -9,7 +9,7 @@ from testcontainers.core.container import DockerContainer
 
 from ops.postgresql.programs import INSTEAD, PostgresUnavailableError
 from ops.postgresql.server import PASSWORD, USER
-from ops.rabbitmq.node import free_ports, wait_until
+from ops.rabbitmq.ports import free_ports, wait_until
 
 _IMAGE = "postgres:17"
 _START_SECONDS = 90.0
