@@ -540,7 +540,8 @@ class ToolInterrupt(BaseException):
 
     An action raises it with `message`, `data` (shown to the person) and `state` (64 KiB of JSON at most, kept sealed).
     At the caller it also carries what a resumption needs: `interrupt_id`, the sealed `state`, the `input` of the call,
-    the JSON Schema of the answer, and when it expires. pending: of a script, the interrupts of its calls.
+    the JSON Schema of the answer, and when it expires. pending: of a script, the interrupts of its calls; stdout: what
+    it has printed so far.
     """
 
     def __init__(  # noqa: PLR0913  the fields of the wire's interrupted response
@@ -564,6 +565,7 @@ class ToolInterrupt(BaseException):
         self.answer_schema = answer_schema
         self.expires_at = expires_at
         self.pending = tuple(pending)
+        self.stdout = ""
 
 
 class Defer(BaseException):

@@ -13,7 +13,12 @@ from tests.support.engines import engines
 
 DEMO = "grundlag_bus.demo:registry"
 FORM = "tests.support.questionnaire:registry"
-TWICE = "import asyncio\nboth = await asyncio.gather(formTwice(), formTwice())\n[one['number'] for one in both]\n"
+TWICE = """
+import asyncio
+print('asking')
+both = await asyncio.gather(formTwice(), formTwice())
+[one['number'] for one in both]
+"""
 
 
 @pytest.fixture
@@ -76,15 +81,48 @@ def test_what_asks_without_a_terminal_exits_3_with_the_state(cli: CommandLine) -
     ended = cli.run("script", "-", "--registry", FORM, "--json", given=TWICE)
     assert (ended.code, ended.response["status"]) == (3, "interrupted")
     assert [one["message"] for one in ended.response["pending"]] == ["First?", "First?"]
-    assert ended.response["state"]["v"] == 1
+    assert (ended.response["state"]["v"], ended.response["stdout"]) == (1, "asking\n")
     told = cli.run("script", "-", "--registry", FORM, given=TWICE)
     assert (told.code, told.out) == (3, "")
+    assert told.err.startswith("asking\ngrundlag-bus: ")
     assert 'asks "First?" and "First?" and nobody answered' in told.err
+
+
+def test_a_script_that_asked_goes_on_with_its_printed_state_and_calls_nothing_again(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    given = (
+        "made = await calendarCreateEvent(title, '2026-12-01T12:00:00Z')\n"
+        "print('made it')\n"
+        "(await calendarDeleteEvent(made['eventId']))['deleted']\n"
+    )
+    asked = cli.run("script", "-", "--inputs", '{"title": "Lunch"}', "--registry", DEMO, "--json", given=given)
+    (question,) = asked.response["pending"]
+    (tmp_path / "asked.json").write_text(asked.out)
+    go_on = ("script", "--state", str(tmp_path / "asked.json"), "--registry", DEMO)
+    wrong = cli.run(*go_on, "--answer", f'{question["interruptId"]}={{"approved": "perhaps"}}')
+    assert (wrong.code, "approved" in wrong.sentence) == (2, True)
+    ended = cli.run(*go_on, "--answer", f'{question["interruptId"]}={{"approved": true}}', "--json")
+    assert (ended.code, ended.response["value"], ended.response["stdout"]) == (0, True, "made it\n")
+    began = [entry["at"] for entry in asked.response["state"]["journal"] if entry["kind"] == "called"]
+    assert [call["startedAt"] for call in ended.response["calls"]] == began
+
+
+def test_a_state_is_answered_on_a_terminal_too(cli: CommandLine, tmp_path: Path) -> None:
+    given = "await calendarDeleteEvent((await calendarCreateEvent('Tea', '2026-12-01T12:00:00Z'))['eventId'])"
+    (tmp_path / "asked.json").write_text(cli.run("script", "-", "--registry", DEMO, "--json", given=given).out)
+    with cli.on_terminal("script", "--state", "asked.json", "--registry", DEMO, "--json") as terminal:
+        terminal.expect("Delete")
+        terminal.answer("y")
+        terminal.answer("")
+        ended = terminal.end()
+    assert (ended.code, ended.response["value"]["deleted"]) == (0, True)
 
 
 def test_questions_are_asked_on_the_terminal_until_the_script_ends(cli: CommandLine, written: Path) -> None:
     written.write_text(TWICE)
     with cli.on_terminal("script", str(written), "--registry", FORM, "--json") as terminal:
+        terminal.expect("asking")
         terminal.expect("First?")
         terminal.answer("20")
         terminal.expect("First?")
@@ -94,7 +132,7 @@ def test_questions_are_asked_on_the_terminal_until_the_script_ends(cli: CommandL
         terminal.expect("Second?")
         terminal.answer("2")
         ended = terminal.end()
-    assert (ended.code, ended.response["value"]) == (0, [42, 3])
+    assert (ended.code, ended.response["value"], ended.err.count("asking")) == (0, [42, 3], 1)
 
 
 def test_an_answer_that_the_action_refuses_is_asked_for_again(cli: CommandLine, written: Path) -> None:

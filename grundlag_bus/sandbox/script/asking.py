@@ -14,19 +14,26 @@ from grundlag_bus.errors import (
     ScriptReplayError,
     ToolInterrupt,
 )
+from grundlag_bus.sandbox.script.history import History
 from grundlag_bus.schema.codec import plain
 from grundlag_bus.schema.json_schema import JsonValidator
+from grundlag_bus.tools import MemoryJournal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grundlag_bus.sandbox.script.history import CallState, History
+    from grundlag_bus.sandbox.script.history import CallState
 
 _VERSION = 1
 
 
-def interrupt_of(pending: Sequence[ToolInterrupt], history: History) -> ToolInterrupt:
-    """Make the interrupt of a script. Its data has each question, its answer schema is an object of answers by id."""
+def interrupt_of(
+    pending: Sequence[ToolInterrupt], history: History, *, interrupt_id: str | None = None
+) -> ToolInterrupt:
+    """Make the interrupt of a script. Its data has each question, its answer schema is an object of answers by id.
+
+    interrupt_id: of one that was raised before; a new one where it is not given.
+    """
     functions = {state.interrupt.interrupt_id: state.function for state in history.calls.values() if state.interrupt}
     questions = [
         {
@@ -37,7 +44,7 @@ def interrupt_of(pending: Sequence[ToolInterrupt], history: History) -> ToolInte
         }
         for one in pending
     ]
-    interrupt_id = uuid4().hex
+    interrupt_id = interrupt_id or uuid4().hex
     expiring = [one.expires_at for one in pending if one.expires_at is not None]
     return ToolInterrupt(
         pending[0].message
@@ -55,6 +62,16 @@ def interrupt_of(pending: Sequence[ToolInterrupt], history: History) -> ToolInte
         expires_at=min(expiring, default=None),
         pending=pending,
     )
+
+
+def interrupt_in(state: Any) -> ToolInterrupt:
+    """Make the interrupt of a script anew of its `state`, with all that is pending. Raises ScriptReplayError."""
+    bare = ToolInterrupt("", state=state)
+    history = History(MemoryJournal(journal_in(bare)))
+    pending = [call.interrupt for call in history.calls.values() if call.interrupt is not None]
+    if not pending:
+        raise ScriptReplayError("Nothing is pending in the state of the script: give the one of the newest interrupt.")
+    return interrupt_of(pending, history, interrupt_id=name_of(bare))
 
 
 def journal_in(interrupt: ToolInterrupt) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def _limit(error: monty.MontyRuntimeError, told: str, program: Program) -> Scrip
 
 def _time(program: Program, line: int | None = None) -> ScriptLimitError:
     return ScriptLimitError(
-        f"The script computed for more than {program.limits.time:g} s and has not ended.",
+        f"The script computed for more than {program.limits.time:g} s and has not ended: see whether its loops end.",
         limit="time",
         line=line,
         source=None if line is None else line_of(program.source, line),

@@ -158,7 +158,9 @@ class Sandbox:
         try:
             value = json_value(await running.run(context.signal))
         except Waiting as waiting:
-            raise interrupt_of(waiting.interrupts, history) from calls.refused
+            interrupt = interrupt_of(waiting.interrupts, history)
+            interrupt.stdout = running.printed
+            raise interrupt from calls.refused
         except ScriptError as error:
             error.calls = calls_of(history.calls.values())
             error.stdout = running.printed
