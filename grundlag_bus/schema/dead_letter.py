@@ -186,8 +186,8 @@ _BROKERS_REASONS = {
 
 def _loaded(body: bytes) -> dict[str, Any]:
     try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        data = fields.read(body)
+    except EnvelopeError:
         return {}
     return data if isinstance(data, dict) else {}
 

@@ -16,6 +16,8 @@ from grundlag_bus.schema.refusal import short
 VERSION = 1
 
 _LONGEST_ID = 255
+_DEEPEST = 240
+"""Levels of a whole envelope: orjson writes 254, and what is read may have to be written again, in a dead letter."""
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
@@ -45,11 +47,34 @@ def instant_from_json(text: Any) -> float:
     return moment.timestamp()
 
 
-def load(body: bytes) -> dict[str, Any]:
+def read(body: bytes) -> Any:
+    """Read JSON that can be written again. Raises EnvelopeError."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise EnvelopeError(f"the body is no JSON: {error}") from error
+    if body.count(b"[") + body.count(b"{") > _DEEPEST and _is_deep(data):
+        raise EnvelopeError(f"the body nests deeper than {_DEEPEST} levels")
+    return data
+
+
+def _is_deep(data: Any) -> bool:
+    level = [data]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return False
+    return True
+
+
+def load(body: bytes) -> dict[str, Any]:
+    """Read an envelope of our version. Raises EnvelopeError."""
+    data = read(body)
     if type(data) is not dict:
         raise EnvelopeError("the body is no JSON object")
     version = data.get("v")

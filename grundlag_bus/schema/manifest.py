@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 
 from grundlag_bus.errors import ConfigurationError, EnvelopeError
+from grundlag_bus.schema import fields
 from grundlag_bus.schema.names import Id, allocate_action_names
 from grundlag_bus.schema.refusal import short
 
@@ -46,9 +47,7 @@ class _Part(BaseModel):
     def decode(cls, body: bytes) -> Self:
         """Read it. Raises EnvelopeError."""
         try:
-            return cls.model_validate(orjson.loads(body))
-        except orjson.JSONDecodeError as error:
-            raise EnvelopeError(f"the {cls.__name__} is no JSON: {error}") from error
+            return cls.model_validate(fields.read(body))
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"])) or "its root"

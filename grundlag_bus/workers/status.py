@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
 from grundlag_bus.errors import EnvelopeError
+from grundlag_bus.schema.refusal import short
 from grundlag_bus.telemetry.loop import PATIENCE
 from grundlag_bus.telemetry.report import Report
 
@@ -77,7 +80,7 @@ class WorkerStatus:
 
 
 def status_to_json(status: WorkerStatus) -> dict[str, Any]:
-    return {_camel(name): value for name, value in asdict(status).items()}
+    return {_NAMES[name]: value for name, value in asdict(status).items()}
 
 
 def encode_status(status: WorkerStatus) -> bytes:
@@ -88,20 +91,13 @@ def decode_status(body: bytes) -> WorkerStatus:
     """Read a status; fields of a newer worker are ignored, and an older one lacks some. Raises EnvelopeError."""
     try:
         data = orjson.loads(body)
-        read: dict[str, Any] = {
-            field.name: data[name]
-            for field in fields(WorkerStatus)
-            if (name := _camel(field.name)) in data or field.default is MISSING
-        }
-        lists: dict[str, Any] = {name: tuple(read[name]) for name in ("providers", "lanes", "calls") if name in read}
-        return WorkerStatus(**{**read, **lists})
-    except (orjson.JSONDecodeError, TypeError, KeyError) as error:
-        raise EnvelopeError(f"it is no worker's status ({error})") from error
+        return _READER.validate_python({name: data[told] for name, told in _NAMES.items() if told in data})
+    except (orjson.JSONDecodeError, TypeError, ValidationError) as error:
+        raise EnvelopeError(f"it is no worker's status ({short(str(error))})") from error
 
 
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)
+_NAMES = {field.name: to_camel(field.name) for field in fields(WorkerStatus)}
+_READER = TypeAdapter(WorkerStatus)
 
 
 def ready(status: WorkerStatus) -> Report:

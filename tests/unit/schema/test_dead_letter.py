@@ -74,3 +74,11 @@ def test_a_made_up_letter_that_came_from_a_call_queue_is_no_letter() -> None:
     made_up = DeadLetter(Failed("attempts_exhausted", "It failed."), "w1", 1.5, CALL).encode()
     letter = read_dead_letter(made_up, Death("rejected", "grundlag.1.calls.notes.main", 9.0))
     assert (letter.reason.code, letter.call, letter.can_be_redriven) == ("envelope_refused", None, False)
+
+
+@pytest.mark.parametrize("cover", [b'{"reason":{"code":"x"},"call":%s}', b"%s"])
+def test_what_nests_deeper_than_can_be_written_hides_no_other_letter(cover: bytes) -> None:
+    body = cover % encode_call(CALL).replace(b'{"title":"Lunch"}', b"[" * 900 + b"]" * 900)
+    letter = read_dead_letter(body)
+    assert letter.call is None
+    assert orjson.dumps(letter.to_json())

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
+from grundlag_bus.errors import EnvelopeError
 from grundlag_bus.telemetry.loop import PATIENCE
 from grundlag_bus.telemetry.report import Report
 from grundlag_bus.transport.rabbitmq.transport import HEARTBEAT
@@ -67,3 +68,20 @@ def test_a_status_of_an_older_worker_is_read_without_what_it_does_not_tell() -> 
 def test_a_status_is_read_as_it_was_written() -> None:
     away = replace(_SERVING, still=2.0, calls=("c1",), ledger_away="It is locked.")
     assert decode_status(encode_status(away)) == away
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("name", ["w"]),
+        ("name", None),
+        ("providers", [["demo"]]),
+        ("still", "long"),
+        ("consumersActual", {}),
+        ("calls", 1),
+    ],
+)
+def test_a_status_with_a_field_of_another_kind_is_refused(name: str, value: object) -> None:
+    told = orjson.loads(encode_status(_SERVING))
+    with pytest.raises(EnvelopeError):
+        decode_status(orjson.dumps({**told, name: value}))
