@@ -361,14 +361,16 @@ async def test_a_connection_that_is_lost_in_the_middle_ends_the_command(
         await dead.bury(call_id)
     served = await dead.served()
     await own_broker.persist()
-    with cli.start("dead", "redrive", "--all", "--json") as command:
-        await eventually(lambda: len(served) > 20, within=30)
-        if fault == "crash":
-            await own_broker.restart()
-        else:
-            await own_broker.ctl("close_all_connections", "by a test")
-        ended = await asyncio.to_thread(command.end, 60)
-    assert ended.code == 4
+    async with proxy_to(own_broker.url) as proxy:
+        with cli.start("dead", "redrive", "--all", "--json", "--url", proxy.url) as command:
+            await eventually(lambda: len(served) > 20, within=30)
+            proxy.delay = 0.05  # a minute for those that are left, so that the fault comes in the middle
+            if fault == "crash":
+                await own_broker.restart()
+            else:
+                await own_broker.ctl("close_all_connections", "by a test")
+            ended = await asyncio.to_thread(command.end, 60)
+    assert ended.code == 4, ended.err
     assert "then it was ended." in ended.err
     await transport.close()
     transport = RabbitTransport(own_broker.url, namespace=namespace)
