@@ -8,6 +8,8 @@ STAMP := $(VENV)/.installed
 # In an environment of its own: it wants an older jsonschema-rs.
 SCHEMATHESIS := $(VENV)/schemathesis/bin/schemathesis
 INSTALL := PIP_CONSTRAINT='$(CURDIR)/constraints.txt' $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Most tests wait for a broker: three processes with brokers of their own keep two cores busy.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
 ARGS ?=
 PORT ?= 5672
 export ICS
@@ -38,10 +40,10 @@ demo: $(RUNTIME)  ## the main job, shown; ICS=FILE takes a calendar of yours, GR
 	@$(BIN)/grundlag-bus demo $(if $(ICS),--ics "$$ICS")
 
 test: $(STAMP)  ## every test; obtains a broker by itself (GRUNDLAG_TEST_AMQP_URL names one); ARGS for pytest
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 contract: $(STAMP)  ## the contract suite alone; GRUNDLAG_TEST_RABBITMQ=3.10 for the other broker version
-	$(BIN)/python -m pytest tests/contract $(ARGS)
+	$(PYTEST) tests/contract $(ARGS)
 
 long: $(STAMP)  ## the tests that take minutes, which no other target runs
 	$(BIN)/python -m pytest -m long $(ARGS)
@@ -60,11 +62,11 @@ imports: $(STAMP)  ## the layers
 
 cover: $(STAMP)  ## every test, with branch coverage
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest --cov --cov-report= $(ARGS)
+	$(PYTEST) --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report
 
 contract-3.10: $(STAMP)  ## the contract suite on RabbitMQ 3.10, as far as it has a broker
-	env -u GRUNDLAG_TEST_AMQP_URL GRUNDLAG_TEST_RABBITMQ=3.10 $(BIN)/python -m pytest tests/contract -k rabbitmq
+	env -u GRUNDLAG_TEST_AMQP_URL GRUNDLAG_TEST_RABBITMQ=3.10 $(PYTEST) tests/contract -k rabbitmq
 
 mutants: $(STAMP)  ## make the mistakes that other systems made, one by one, and show the test that notices; ARGS names some
 	@$(BIN)/python -m tests.mutants $(ARGS)

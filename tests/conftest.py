@@ -7,7 +7,8 @@ skipped: when none can be had, the run ends with one sentence of what to do.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
@@ -16,6 +17,9 @@ from ops.rabbitmq.roots import SUITES, BrokerUnavailableError
 from tests.support import databases
 from tests.support.broker import DEFAULT_VERSION, Broker, BrokerNode, GivenNode, obtain
 from tests.support.namespaces import delete_namespaces, fresh_namespace
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
 
 postgres, postgres_url, store_url = databases.postgres, databases.postgres_url, databases.store_url
 
@@ -26,8 +30,31 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BROKERS] = []
 
 
+# With several processes (-n) each has brokers of its own, and tells the one that reports which.
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    told: dict[str, list[str]] | None = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["brokers"] = session.config.stash[_BROKERS]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell what was captured as text that can travel: a lone surrogate in a log would end the process (execnet)."""
+    report = yield
+    report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
+    return report
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    node.config.stash[_BROKERS].extend(getattr(node, "workeroutput", {}).get("brokers", ()))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for line in config.stash[_BROKERS]:
+    brokers = config.stash[_BROKERS]
+    for line in sorted(brokers):
         terminalreporter.write_line(f"broker: {line}")
 
 

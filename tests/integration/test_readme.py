@@ -134,6 +134,7 @@ def test_there_are_sessions_to_follow() -> None:
     assert [sum(step.lasts for step in session) for session in sessions()] == [1, 2]
 
 
+@pytest.mark.xdist_group("the default namespace")
 @pytest.mark.parametrize("session", sessions(), ids=["myapp", "demo"])
 def test_a_session_prints_what_is_shown(session: list[Step], folder: Path, address: str) -> None:
     with running([step for step in session if step.lasts], folder, address):

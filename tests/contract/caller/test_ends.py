@@ -14,7 +14,7 @@ from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
 from tests.support.hosts import Host, also_before_rabbitmq, on_buses
 
-SOON = ToolContext(timeout=0.1)
+SOON = ToolContext(timeout=0.5)  # long enough to have begun by then, on a busy machine too
 
 # --- deadlines --------------------------------------------------------------------------------------------------------
 
