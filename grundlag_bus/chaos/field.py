@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 RECOVERS_WITHIN = 10.0
 """Seconds after its healing in which calls complete again, for a fault that names no bound of its own."""
 
+QUEUE_DELETION = "queue-deletion"
+"""The fault that takes with it what waited in a queue: its mark's target is the queue's name."""
+CLOCK_JUMP = "clock-jump"
+"""The fault after which a process may take a deadline for passed that is not."""
+
 
 class Victim(Protocol):
     """A process of the fleet. Its keeper starts it again, after a pause, whenever it has died.
