@@ -18,6 +18,8 @@ VERSION = 1
 _LONGEST_ID = 255
 _DEEPEST = 240
 """Levels of a whole envelope: orjson writes 254, and what is read may have to be written again, in a dead letter."""
+_MOST = 1_000_000_000
+"""Of what is counted on: one more must fit into JSON, and into a database."""
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
@@ -111,8 +113,8 @@ def optional_object(data: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 def count(data: dict[str, Any], name: str) -> int:
     value = data[name]
-    if type(value) is not int or value < 1:
-        raise EnvelopeError(f"{name!r} is no positive whole number")
+    if type(value) is not int or not 1 <= value <= _MOST:
+        raise EnvelopeError(f"{name!r} is no whole number from 1 to {_MOST}")
     return value
 
 

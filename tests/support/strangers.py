@@ -28,6 +28,7 @@ async def publish_as_stranger(
     method = pack(">I", frames.BASIC_PUBLISH) + b"\0\0" + frames.short(route.exchange) + bytes((len(key),)) + key
     flags, values = properties
     header = pack(">HHQH", 60, 0, len(body), flags) + values
-    for kind, payload in ((frames.METHOD, method + b"\0"), (frames.HEADER, header), (frames.BODY, body)):
+    parts = [(frames.METHOD, method + b"\0"), (frames.HEADER, header), *([(frames.BODY, body)] if body else [])]
+    for kind, payload in parts:
         connection.wire.send(frames.PREFIX.pack(kind, channel.number, len(payload)) + payload + frames.END)
     await connection.close_channel(channel)

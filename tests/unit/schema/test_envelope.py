@@ -318,3 +318,11 @@ def test_an_instant_before_all_years_becomes_the_first_one(instant: float) -> No
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_an_instant_that_is_in_the_years_only_with_its_offset_can_be_written_again(text: str) -> None:
     assert instant_to_json(instant_from_json(text))[:4] == text[:4]
+
+
+@pytest.mark.parametrize("name", ["generation", "attempt"])
+@pytest.mark.parametrize("count", [0, -1, 2**63 - 1, 2**64 - 1, 1.0, True, "1", None])
+def test_what_cannot_be_counted_on_is_refused(name: str, count: object) -> None:
+    data = orjson.loads(encode_call(Call("c1", "calendar", "add", Request(1), deadline=1.0)))
+    with pytest.raises(EnvelopeError, match=name):
+        decode_call(orjson.dumps({**data, name: count}))
