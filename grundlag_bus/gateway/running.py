@@ -123,12 +123,12 @@ class RunningCalls:
         known = None if asked.key is None else self._join(asked)
         if known is not None:
             return known
-        if asked.comes_again and not asked.call.idempotent and not self._kept.is_whole:
+        user_id = asked.call.user_id
+        if asked.comes_again and not asked.call.idempotent and not self._kept.is_whole(user_id):
             failed = outcome_unknown(
                 asked.call, "it was sent before, and this host knows nothing of it", published=None
             )
             raise OutcomeUnknownError(failed.message, details=failed.details)
-        user_id = asked.call.user_id
         self._shares.enter(user_id)
         running = RunningCall(asked)
         task = asyncio.get_running_loop().create_task(self._run(running, watched=watched))
