@@ -7,9 +7,9 @@ import os
 import queue
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from grundlag_bus.errors import ConfigurationError
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from grundlag_bus.sandbox.script.engine import Engine
 
 T = TypeVar("T")
+_Turn: TypeAlias = "tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]"
 
 
 class EnginePool:
     """At most so many engine processes at once, shared by the sandboxes that it is given to; they queue for them.
 
+    The users of the scripts take turns, so that whoever has one script does not wait for all that another has sent.
     processes: one for each processor where it is not given. It holds nothing while no script runs.
     """
 
@@ -31,7 +33,7 @@ class EnginePool:
         if processes is not None and processes < 1:
             raise ConfigurationError(f"A pool of engines needs processes, and processes={processes} is none.")
         self._free = processes or os.cpu_count() or 1
-        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._waiting: OrderedDict[str | None, deque[_Turn]] = OrderedDict()  # by user, whose turn is next at first
         self._changing = threading.Lock()
 
     @property
@@ -40,9 +42,9 @@ class EnginePool:
         return bool(self._waiting)
 
     @asynccontextmanager
-    async def seat(self, make: Callable[[], Engine]) -> AsyncIterator[Seat]:
-        """Give an engine of one's own, when one is free, for as long as this is entered."""
-        await self._take()
+    async def seat(self, make: Callable[[], Engine], user_id: str | None = None) -> AsyncIterator[Seat]:
+        """Give an engine of one's own, when it is the user's turn, for as long as this is entered."""
+        await self._take(user_id)
         try:
             seat = Seat(make)
             try:
@@ -52,21 +54,19 @@ class EnginePool:
         finally:
             self._give_back()
 
-    async def _take(self) -> None:
+    async def _take(self, user_id: str | None) -> None:
         loop = asyncio.get_running_loop()
         with self._changing:
             if self._free:
                 self._free -= 1
                 return
-            turn = loop.create_future()
-            self._waiting.append((loop, turn))
+            turn = loop, loop.create_future()
+            self._waiting.setdefault(user_id, deque()).append(turn)
         try:
-            await turn
+            await turn[1]
         except asyncio.CancelledError:
             with self._changing:
-                left = (loop, turn) in self._waiting
-                if left:
-                    self._waiting.remove((loop, turn))
+                left = self._leave(user_id, turn)
             if not left:
                 self._give_back()  # it was given in the same moment
             raise
@@ -74,13 +74,26 @@ class EnginePool:
     def _give_back(self) -> None:
         with self._changing:
             while self._waiting:
-                loop, turn = self._waiting.popleft()
+                user_id, turns = self._waiting.popitem(last=False)
+                loop, turn = turns.popleft()
+                if turns:
+                    self._waiting[user_id] = turns
                 try:
                     loop.call_soon_threadsafe(_set, turn, None)
                 except RuntimeError:
                     continue  # its loop has been closed
                 return
             self._free += 1
+
+    def _leave(self, user_id: str | None, turn: _Turn) -> bool:
+        """Wait no longer, and return whether the turn had not come."""
+        turns = self._waiting.get(user_id, ())
+        if turn not in turns:
+            return False
+        self._waiting[user_id].remove(turn)
+        if not self._waiting[user_id]:
+            del self._waiting[user_id]
+        return True
 
 
 class Seat:

@@ -49,14 +49,22 @@ class Running:
 
     replay_always: ClassVar[bool] = False
 
-    def __init__(
-        self, program: Program, history: History, calls: Calls, pool: EnginePool, make: Callable[[], Engine]
+    def __init__(  # noqa: PLR0913  what a script runs with
+        self,
+        program: Program,
+        history: History,
+        calls: Calls,
+        pool: EnginePool,
+        make: Callable[[], Engine],
+        *,
+        user_id: str | None,
     ) -> None:
         self._program = program
         self._history = history
         self._calls = calls
         self._pool = pool
         self._make = make
+        self._user_id = user_id
         self._cancelled = False
         self._seat: Seat | None = None
         self.printed = ""
@@ -84,7 +92,7 @@ class Running:
     async def _to_its_end(self) -> Any:
         pending: frozenset[int] = frozenset()
         while True:
-            async with self._pool.seat(self._make) as seat:
+            async with self._pool.seat(self._make, self._user_id) as seat:
                 self._seat = seat
                 try:
                     turn = await self._turn(seat, self._replay(seat.engine))

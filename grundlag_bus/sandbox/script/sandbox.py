@@ -154,7 +154,8 @@ class Sandbox:
             checked=bool(history.calls),
         )
         calls = Calls(self._tools, context, history, self._limits.in_flight)
-        running = Running(program, history, calls, self._pool, _load_engine().MontyEngine)
+        engine = _load_engine().MontyEngine
+        running = Running(program, history, calls, self._pool, engine, user_id=context.user_id)
         try:
             value = json_value(await running.run(context.signal))
         except Waiting as waiting:
