@@ -10,10 +10,17 @@
     GET  /api/events?pattern=provider.event
          Server-sent events: `event: event`, data = the event {v, id, providerId, eventId, callId, userId?, at, data}.
          Those of the user, and those of nobody. First a comment `: listening`, from where on nothing is missed.
-    POST /api/eval                                  {source, inputs?}
+    POST /api/eval                                  {source, inputs?, resumption?}
          Runs a script with the user's tools in the sandbox beside the host: {"status": "completed", value, stdout,
-         calls}, or failed: 422 `script_failed` with its line, 422 `script_interrupted` where a call asks a person.
-         X-Timeout is for the whole of it. Closing the connection cancels.
+         calls}, or failed: 422 `script_failed` with its line. X-Timeout is for the whole of it. Closing the connection
+         cancels. Where its calls ask a person: {"status": "interrupted", interruptId, message, data: [{interruptId,
+         function, message, data}], state, answerSchema, expiresAt}. Send the same source and inputs again, with
+         resumption {interruptId, answer: {ID: ANSWER}, state}, and it goes on: what has ended is not called again, and
+         what was not answered is asked again (`refused` says why an action did not take an answer). The state is
+         sealed, for this user, source and inputs, and until the first question expires (410 `interrupt_expired`, 422
+         `state_invalid`); it is as large as a request with it may be, else 413. A script is answered once: 409
+         `answer_conflict` for anything else, and the same reply to the same answer for 60 s. One process knows that;
+         another host, with the same keys, goes on from the state again.
     GET  /openapi.json, /docs, /live, /ready
 
 Headers of a request:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
     from grundlag_bus.gateway.catalogue import Catalogue
-    from grundlag_bus.schema.envelope import Call, Request
+    from grundlag_bus.schema.envelope import Call, Request, Resumption
 
 LONGEST_TIMEOUT = 30 * 24 * 3600.0
 _KEY = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
@@ -102,10 +102,15 @@ class Asking:
             request = request_from_json(data)
         except EnvelopeError as error:
             raise _malformed(action_id, (), error.reason) from error
-        by = None if request.resumption is None else request.resumption.by
-        if by is not None and self._asks_for_tokens and by != user_id:
-            raise ForbiddenError("Nobody answers in another's name: leave `by` out of the resumption.")
+        ensure_own_name(request.resumption, user_id, asks_for_tokens=self._asks_for_tokens)
         return request
+
+
+def ensure_own_name(resumption: Resumption | None, user_id: str | None, *, asks_for_tokens: bool) -> None:
+    """Raise ForbiddenError for an answer in the name of somebody else than the token's user."""
+    by = None if resumption is None else resumption.by
+    if by is not None and asks_for_tokens and by != user_id:
+        raise ForbiddenError("Nobody answers in another's name: leave `by` out of the resumption.")
 
 
 def key_of(headers: Headers, user_id: str | None, action_id: str) -> tuple[str | None, str] | None:

@@ -21,6 +21,7 @@ from grundlag_bus.gateway.action_route import call_action, cancel_action
 from grundlag_bus.gateway.allowing import AllowLists
 from grundlag_bus.gateway.asking import Asking
 from grundlag_bus.gateway.catalogue import Catalogue
+from grundlag_bus.gateway.continuing import Continuations
 from grundlag_bus.gateway.eval_route import run_script
 from grundlag_bus.gateway.event_route import listen
 from grundlag_bus.gateway.health_route import show_live, show_ready
@@ -30,6 +31,7 @@ from grundlag_bus.gateway.running import RunningCalls
 from grundlag_bus.gateway.schema_route import show_manifest, show_openapi, show_page
 from grundlag_bus.gateway.scripts import Scripts
 from grundlag_bus.logs import get_logger
+from grundlag_bus.providers.seal import SealKeys
 from grundlag_bus.schema.envelope import Failed, new_call_id
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ _LOGGER = get_logger("grundlag_bus.gateway")
 class Host:
     """An ASGI application over a bus, which it opens and closes with its lifespan. Made by `create_app`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a host is made of, all but one keyword-only
         self,
         bus: Bus,
         *,
@@ -60,6 +62,7 @@ class Host:
         allow: AllowLists | None,
         cors: Sequence[str],
         limits: GatewayLimits,
+        keys: SealKeys,
     ) -> None:
         self.bus = bus
         self.limits = limits
@@ -69,7 +72,7 @@ class Host:
         self.shares = Shares(limits)
         self.script_shares = Shares(replace(limits, concurrent=limits.scripts))
         self.calls = RunningCalls(bus.caller, self.shares)
-        self.scripts = Scripts(bus.caller)
+        self.scripts = Scripts(bus.caller, Continuations(keys, limit=limits.body))
         self.closing = asyncio.Event()
         self.manifest_seconds = 1.0
         self._app = Starlette(
@@ -137,26 +140,30 @@ class Host:
             await self.drain(0)
 
 
-def create_app(
+def create_app(  # noqa: PLR0913  the same
     bus: Bus,
     *,
     auth: Authenticator | None = None,
     allow: AllowLists | Mapping[str, Sequence[str]] | None = None,
     cors: Sequence[str] = (),
     limits: GatewayLimits | None = None,
+    keys: SealKeys | None = None,
 ) -> Host:
     """Make the ASGI application that serves a bus over HTTP.
 
     bus: not entered yet, its lifespan does that; auth: knows users by their tokens, as `StaticTokens` and `JwtTokens`
     do. Without one, user ids are claims, and only requests to loopback are answered. allow: for each user, and for
     everybody as `*`, patterns `provider.action` of what they may call. cors: origins whose pages may use it; limits:
-    of this process. Raises ConfigurationError.
+    of this process; keys: seal what a script that asks needs to go on, to be shared by hosts behind one address (None:
+    keys of this process alone). Raises ConfigurationError.
     """
     for origin in cors:
         if origin != "*" and (not origin.startswith(("http://", "https://")) or origin.count("/") != 2):  # noqa: PLR2004  those of //
             raise ConfigurationError(f"{origin!r} is no origin: write scheme://host, as in 'https://app.example.com'.")
     lists = allow if allow is None or isinstance(allow, AllowLists) else AllowLists(allow)
-    return Host(bus, auth=auth, allow=lists, cors=cors, limits=limits or GatewayLimits())
+    return Host(
+        bus, auth=auth, allow=lists, cors=cors, limits=limits or GatewayLimits(), keys=keys or SealKeys.generate()
+    )
 
 
 def _cors(origins: Sequence[str]) -> list[Middleware]:

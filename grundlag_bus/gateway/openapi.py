@@ -189,6 +189,7 @@ def _get(name: str, summary: str, more: dict[str, str]) -> dict[str, Any]:
 
 
 def _eval() -> dict[str, Any]:
+    ends = [{"$ref": f"#/components/schemas/{name}"} for name in ("ScriptCompleted", "ScriptInterrupted")]
     return {
         "operationId": "eval",
         "summary": "Run a script that calls the actions as functions",
@@ -196,8 +197,8 @@ def _eval() -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": SCRIPT}}},
         "responses": {
             "200": {
-                "description": "It completed.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ScriptCompleted"}}},
+                "description": "It completed, or a person must answer.",
+                "content": {"application/json": {"schema": {"oneOf": ends}}},
             },
             **_refusals(*REFUSALS),
         },

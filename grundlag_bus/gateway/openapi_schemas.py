@@ -63,6 +63,20 @@ SCRIPT = {
     "properties": {
         "source": {"type": "string", "description": "What it calls are functions by the actions' operation ids."},
         "inputs": {"type": "object", "description": "Data, each bound as a name of the script."},
+        "resumption": {
+            "type": "object",
+            "description": "The answers to what the script asks, with the same source and inputs.",
+            "properties": {
+                "interruptId": {"type": "string"},
+                "answer": {
+                    "type": "object",
+                    "description": "Answers by the ids in the response's `data`, some or all.",
+                },
+                "state": {"type": "string", "description": "As the interrupted response carried it."},
+                "by": {"type": "string", "description": "Who answered: the user itself."},
+            },
+            "required": ["interruptId", "answer", "state"],
+        },
     },
     "required": ["source"],
     "additionalProperties": False,
@@ -90,7 +104,48 @@ SCRIPT_COMPLETED = {
     },
     "required": ["status", "value", "stdout", "calls"],
 }
-WIRE = {"Item": ITEM, "Failed": FAILED, "Invalid": INVALID, "Report": REPORT, "ScriptCompleted": SCRIPT_COMPLETED}
+SCRIPT_INTERRUPTED = {
+    "type": "object",
+    "title": "ScriptInterrupted",
+    "description": "A person must answer: send the same source and inputs again, with the answers as `resumption`.",
+    "properties": {
+        "status": {"const": "interrupted"},
+        "interruptId": {"type": "string"},
+        "message": {"type": "string"},
+        "data": {
+            "type": "array",
+            "description": "What is asked.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "interruptId": {"type": "string"},
+                    "function": {"type": ["string", "null"]},
+                    "message": {"type": "string"},
+                    "data": {},
+                },
+                "required": ["interruptId", "function", "message", "data"],
+            },
+        },
+        "state": {"type": "string"},
+        "answerSchema": {"type": "object", "description": "The schema of `answer`."},
+        "expiresAt": INSTANT,
+        "refused": {
+            "type": "object",
+            "description": "Where an action itself refused an answer, and asks again.",
+            "properties": {"message": {"type": "string"}, "issues": ISSUES},
+            "required": ["message", "issues"],
+        },
+    },
+    "required": ["status", "interruptId", "message", "data", "state", "answerSchema", "expiresAt"],
+}
+WIRE = {
+    "Item": ITEM,
+    "Failed": FAILED,
+    "Invalid": INVALID,
+    "Report": REPORT,
+    "ScriptCompleted": SCRIPT_COMPLETED,
+    "ScriptInterrupted": SCRIPT_INTERRUPTED,
+}
 """The schemas that every document has, by their names: no function has such a name with a suffix of ours."""
 
 

@@ -192,15 +192,15 @@ class Binding:
     answer_schema_digest: str | None
 
 
-def seal(keys: SealKeys, state: Any, binding: Binding, *, expires_at: float) -> str:
-    """Seal plain data as a token. Raises NotJsonError when it is larger than 64 KiB as JSON."""
+def seal(keys: SealKeys, state: Any, binding: Binding, *, expires_at: float, limit: int = MAX_STATE_BYTES) -> str:
+    """Seal plain data as a token. Raises NotJsonError when it is larger than `limit` bytes as JSON."""
     text = orjson.dumps(state)
-    if len(text) > MAX_STATE_BYTES:
+    if len(text) > limit:
         raise NotJsonError(
             Issue(
                 ("state",),
                 "too_large",
-                f"the state takes {len(text)} bytes as JSON and the limit is {MAX_STATE_BYTES}: "
+                f"the state takes {len(text)} bytes as JSON and the limit is {limit}: "
                 "keep a reference to what it stands for",
             )
         )

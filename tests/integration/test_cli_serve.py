@@ -132,7 +132,7 @@ async def test_tokens_and_allow_lists_come_from_files(tmp_path: Path) -> None:
         (("app:registry", "--jwks", "http://keys.example/", "--audience", "a", "--issuer", "i"), "use https://"),
         (("app:registry", "--cors", "example.com"), "'example.com' is no origin"),
         (("app:registry", "--url", "amqp://localhost"), "Both --url and --registry are given"),
-        (("--url", "amqp://localhost", "--keys", "k"), "leave --keys out"),
+        (("--url", "amqp://localhost", "--keys", "nowhere/k"), "grundlag-bus keys new nowhere/k"),
         (("--url", "memory://x"), "memory:// is a bus inside one process"),
     ],
 )

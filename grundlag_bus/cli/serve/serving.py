@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from grundlag_bus.adapters import Bus
     from grundlag_bus.cli.source import Source
     from grundlag_bus.gateway.access import Authenticator
+    from grundlag_bus.gateway.host import Host
 
 _LOGGER = structlog.get_logger("grundlag_bus.cli")
 
@@ -61,17 +62,22 @@ class ServeOptions:
             raise ConfigurationError("--jwks needs --audience and --issuer, or any token of its issuer would do.")
         return JwtTokens(self.jwks, audience=self.audience, issuer=self.issuer)
 
-    async def bus(self) -> Bus:
-        """Make the bus. Raises ConfigurationError."""
+    async def app(self, auth: Authenticator | None) -> Host:
+        """Make the application. Raises ConfigurationError."""
+        allow = None if self.allow is None else AllowLists.load(self.allow)
+        bus, keys = await self._bus()
+        return create_app(bus, auth=auth, allow=allow, cors=self.cors, keys=keys)
+
+    async def _bus(self) -> tuple[Bus, SealKeys | None]:
+        """Make the bus, and find the keys that are shared with others."""
+        keys = None if self.keys_file is None else SealKeys.load(self.keys_file)
         if self.source.registry is None:
-            if self.keys_file is not None:
-                raise ConfigurationError("Keys are for whoever runs actions, and a bus's workers do: leave --keys out.")
             refuse_embedded(self.source.url)
-            return connect(self.source.url or "", namespace=self.source.namespace)
+            return connect(self.source.url or "", namespace=self.source.namespace), keys
         registry = await load_registry(self.source.registry)
-        if self.keys_file is not None:
-            registry.share_keys(SealKeys.load(self.keys_file))
-        return connect(registry, namespace=self.source.namespace)
+        if keys is not None:
+            registry.share_keys(keys)
+        return connect(registry, namespace=self.source.namespace), registry.keys if registry.shared_keys else None
 
 
 def serve_over_http(options: ServeOptions, *, level: str) -> int:
@@ -81,8 +87,7 @@ def serve_over_http(options: ServeOptions, *, level: str) -> int:
 
 async def _serve(options: ServeOptions) -> int:
     auth = options.auth()
-    allow = None if options.allow is None else AllowLists.load(options.allow)
-    host = create_app(await options.bus(), auth=auth, allow=allow, cors=options.cors)
+    host = await options.app(auth)
     server = Server(host, address=options.host, port=options.port, auth=auth)
     received: list[signal.Signals] = []
     ending: set[asyncio.Task[None]] = set()
