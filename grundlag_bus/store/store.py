@@ -7,7 +7,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import URL, Connection, Float, literal_column, make_url, select, update
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Float,
+    literal,
+    literal_column,
+    make_url,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as insert_postgresql
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -19,9 +30,11 @@ from grundlag_bus.store.migrating import migrate, upgrade
 from grundlag_bus.store.tables import store as store_table
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
-    from sqlalchemy import ColumnElement, Insert, Table
+    from sqlalchemy import Subquery, Table
+    from sqlalchemy.dialects.postgresql import Insert as InsertPostgresql
+    from sqlalchemy.dialects.sqlite import Insert as InsertSqlite
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -42,12 +55,14 @@ _CLOCKS = {
 class Store:
     """An open store. Made by `open`; as an async context manager it closes itself.
 
-    id: tells it from every other store; now: the database's clock, Unix seconds, to be used in statements.
+    id: tells it from every other store; dialect: sqlite or postgresql; now: the database's clock, Unix seconds, to be
+    used in statements.
     """
 
     def __init__(self, url: URL, engines: Engines, long: Engines, id: str) -> None:  # noqa: A002  the word
         self.id = id
-        self.now: ColumnElement[float] = literal_column(_CLOCKS[url.get_backend_name()], Float)
+        self.dialect = url.get_backend_name()
+        self.now: ColumnElement[float] = literal_column(_CLOCKS[self.dialect], Float)
         self._sqlite = is_sqlite(url)
         self._engines = engines
         self._long = long
@@ -116,10 +131,26 @@ class Store:
             transaction = await connection.begin()
         return transaction.connection
 
-    def insert_new(self, table: Table, row: dict[str, Any]) -> Insert:
-        """Make a statement that inserts a row, unless there is one of the same key."""
-        insert = insert_sqlite if self._sqlite else insert_postgresql
-        return insert(table).values(row).on_conflict_do_nothing(index_elements=list(table.primary_key))
+    def insert_new(
+        self, table: Table, row: Mapping[str, Any], *, each: Subquery | None = None
+    ) -> InsertSqlite | InsertPostgresql:
+        """Make a statement that inserts a row, unless there is one of the same key.
+
+        each: a table, for each row of which one is inserted, with columns of it among the values; in the order of the
+        keys, so that two that insert the same never wait for each other.
+        """
+        insert = (insert_sqlite if self._sqlite else insert_postgresql)(table)
+        if each is None:
+            insert = insert.values(row)
+        else:
+            values = [
+                value if isinstance(value, ColumnElement) else literal(value, table.c[name].type)
+                for name, value in row.items()
+            ]
+            keys = [row[column.name] for column in table.primary_key]
+            # With a WHERE, since SQLite would take ON CONFLICT for a part of the SELECT.
+            insert = insert.from_select(list(row), select(*values).where(true()).order_by(*keys))
+        return insert.on_conflict_do_nothing(index_elements=list(table.primary_key))
 
     async def ping(self) -> None:
         """Ask for something, and write it. Raises StoreAwayError."""

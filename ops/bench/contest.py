@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
 Call = Callable[[], Awaitable[Any]]
 
@@ -43,13 +43,15 @@ class Measured:
     worker_cpu: float
 
 
-def measure(name: str, url: str, *, calls: int, in_flight: int) -> Measured:
+def measure(
+    name: str, url: str, *, calls: int, in_flight: int, environment: Mapping[str, str] | None = None
+) -> Measured:
     """Run a contestant's worker and caller, each in a process of its own."""
-    worker = start("worker", name, url)
+    worker = start("worker", name, url, environment=environment)
     try:
         if worker.stdout is None or worker.stdin is None or worker.stdout.readline().strip() != "ready":
             raise RuntimeError(f"The worker of {name} did not start: see its error above.")
-        caller = start("caller", name, url, str(calls), str(in_flight))
+        caller = start("caller", name, url, str(calls), str(in_flight), environment=environment)
         told = orjson.loads(caller.communicate(timeout=600)[0])
         worker.stdin.write("report\n")
         worker.stdin.flush()
@@ -65,10 +67,11 @@ def measure(name: str, url: str, *, calls: int, in_flight: int) -> Measured:
         worker.wait()
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    """Start a contestant's worker or caller in a process of its own."""
+def start(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start a contestant's worker or caller in a process of its own. environment: added to that of this one."""
     command = [sys.executable, "-m", "ops.bench.contest", *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    around = {**os.environ, **(environment or {})}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=around)
 
 
 def _cpu() -> float:

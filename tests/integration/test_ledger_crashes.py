@@ -20,7 +20,8 @@ from grundlag_bus import AttemptsExhaustedError, Ledger, SealKeys, Store, ToolCo
 from grundlag_bus.schema.codec import digest
 from grundlag_bus.store.tables import calls
 from grundlag_bus.workers.ledger import failpoints
-from grundlag_bus.workers.ledger.records import Claim, Records
+from grundlag_bus.workers.ledger.claims import Claim
+from grundlag_bus.workers.ledger.records import Records
 from tests.support.crashing_worker import Setting, crashing_worker
 from tests.support.eventually import eventually
 from tests.support.hosts import Host, open_host

@@ -22,12 +22,14 @@ from grundlag_bus.tools.endings import cancelled, deadline_exceeded, outcome_unk
 from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.beside import Beside
 from grundlag_bus.workers.confirmed import Fate, publish_confirmed
+from grundlag_bus.workers.ledger.claims import Claim, Granted, NeedsTurn
 from grundlag_bus.workers.ledger.failpoints import reach
 from grundlag_bus.workers.ledger.lease import Lease
 from grundlag_bus.workers.ledger.leases import Leases
+from grundlag_bus.workers.ledger.outcomes import Hold
 from grundlag_bus.workers.ledger.presence import Presence
 from grundlag_bus.workers.ledger.pruning import prune_now_and_then
-from grundlag_bus.workers.ledger.records import Claim, Granted, Hold, NeedsTurn, Records
+from grundlag_bus.workers.ledger.records import Records
 from grundlag_bus.workers.ledger.verdicts import Behind, Held, Recorded, Reused, Verdict
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
     from grundlag_bus.transport.base import Transport
     from grundlag_bus.workers.alone import Alone
     from grundlag_bus.workers.intake import Intake
+    from grundlag_bus.workers.ledger.claims import Claimed, Decide
     from grundlag_bus.workers.ledger.ledger import Ledger
-    from grundlag_bus.workers.ledger.records import Decide
     from grundlag_bus.workers.outbox import Outbox
     from grundlag_bus.workers.run import Run
     from grundlag_bus.workers.tombstones import Tombstones
@@ -136,7 +138,7 @@ class Keeping:
             case other:
                 await self._settle(run, other)
 
-    async def _claim(self, run: Run, asked: str, *, alone: bool) -> Granted | NeedsTurn | Verdict:
+    async def _claim(self, run: Run, asked: str, *, alone: bool) -> Claimed:
         claim = Claim(run.call, asked, run.mailboxes, self._worker)
         decide = self._decide_for(run)
         return await self._presence.ask(
@@ -159,8 +161,8 @@ class Keeping:
             case other:
                 await self._settle(run, other)
 
-    def _claimed_late(self, run: Run) -> Callable[[Granted | NeedsTurn | Verdict], None]:
-        def give_back(claimed: Granted | NeedsTurn | Verdict) -> None:
+    def _claimed_late(self, run: Run) -> Callable[[Claimed], None]:
+        def give_back(claimed: Claimed) -> None:
             if isinstance(claimed, Granted) and not run.muted:
                 self._leases.give_back(Hold(run.call.call_id, claimed.fence))
 

@@ -9,7 +9,7 @@ from grundlag_bus.errors import AnswerConflictError, ConfigurationError, StoreAw
 from grundlag_bus.schema.envelope import Call, Completed, Response, encode_call
 from grundlag_bus.store.store import is_away
 from grundlag_bus.workers.ledger.failpoints import reach
-from grundlag_bus.workers.ledger.records import Hold
+from grundlag_bus.workers.ledger.outcomes import Hold
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

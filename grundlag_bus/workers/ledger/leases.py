@@ -11,8 +11,9 @@ from grundlag_bus.workers.beside import Beside
 
 if TYPE_CHECKING:
     from grundlag_bus.workers.ledger.lease import Lease
+    from grundlag_bus.workers.ledger.outcomes import Hold
     from grundlag_bus.workers.ledger.presence import Presence
-    from grundlag_bus.workers.ledger.records import Hold, Records
+    from grundlag_bus.workers.ledger.records import Records
 
 RENEWED_AFTER = 1 / 3
 STOPPED_BEFORE = 1 / 6

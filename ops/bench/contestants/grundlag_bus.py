@@ -15,6 +15,8 @@ from ops.bench.contest import INPUT, Call
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from grundlag_bus import Ledger
+
 NAMESPACE = "grundlag-bench"
 
 
@@ -36,9 +38,11 @@ async def add(numbers: Add, _: ActionContext) -> Sum:
     return Sum(sum=numbers.a + numbers.b)
 
 
-async def serve(url: str, ready: Callable[[], None]) -> None:
-    transport = RabbitTransport(url, namespace=NAMESPACE)
-    worker = Worker(transport, ProviderRegistry([demo]), concurrency=256)
+async def serve(
+    url: str, ready: Callable[[], None], *, namespace: str = NAMESPACE, ledger: Ledger | None = None
+) -> None:
+    transport = RabbitTransport(url, namespace=namespace)
+    worker = Worker(transport, ProviderRegistry([demo]), concurrency=256, ledger=ledger)
     serving = asyncio.ensure_future(worker.run())
     started = asyncio.ensure_future(worker.started.wait())
     try:
@@ -52,8 +56,8 @@ async def serve(url: str, ready: Callable[[], None]) -> None:
 
 
 @asynccontextmanager
-async def connect(url: str) -> AsyncIterator[Call]:
-    async with connect_bus(url, namespace=NAMESPACE) as bus:
+async def connect(url: str, *, namespace: str = NAMESPACE) -> AsyncIterator[Call]:
+    async with connect_bus(url, namespace=namespace) as bus:
         tool = (await bus.to_tools())["demoAdd"]
 
         async def call() -> object:

@@ -10,7 +10,9 @@ from sqlalchemy import select, update
 from grundlag_bus import Call, Request, Store
 from grundlag_bus.providers.disposition import Start
 from grundlag_bus.store.tables import calls
-from grundlag_bus.workers.ledger.records import Claim, Granted, Hold, Records
+from grundlag_bus.workers.ledger.claims import Claim, Granted
+from grundlag_bus.workers.ledger.outcomes import Hold
+from grundlag_bus.workers.ledger.records import Records
 from grundlag_bus.workers.ledger.verdicts import Recorded
 
 CALL = Call("c1", "calendar", "createEvent", Request({}), deadline=2e9)
