@@ -31,7 +31,7 @@ class Growth:
 
     @property
     def too_much(self) -> bool:
-        return self.calls >= ENOUGH and self.share > MOST
+        return self.calls >= ENOUGH and self.late > self.early * (1 + MOST)
 
 
 def growths(samples: Iterable[Memory]) -> list[Growth]:

@@ -67,6 +67,10 @@ class Faults:
             if mark.at <= end and (mark.until is None or mark.until >= begin):
                 yield mark
 
+    def touched(self, begin: float, end: float) -> bool:
+        """Whether a call of that time may have met a fault, also one that calls recover from still."""
+        return any(mark.until is None or mark.until + mark.within >= begin for mark in self.marks if mark.at <= end)
+
     def deleted(self, case: Case, end: Ended) -> bool:
         """Whether a queue in which the call may have waited was deleted meanwhile."""
         for mark in self.during(case.first.at, end.at):
@@ -135,7 +139,7 @@ def is_lost(case: Case, faults: Faults) -> bool:
 def _unexpected(case: Case, end: Ended, faults: Faults) -> tuple[str, str] | None:
     """Say what is wrong with how it ended, where no fault explains that."""
     kind, how, told = case.first.kind, end.how, f": {end.told}" if end.told else ""
-    met = bool(next(faults.during(case.first.at, end.at), None))
+    met = faults.touched(case.first.at, end.at)
     expected = {
         "completed": True,  # where that cannot be, it does not fit
         "interrupted": kind == "asking",

@@ -30,6 +30,12 @@ class Recovery:
     bound: float
 
     @property
+    def told(self) -> str:
+        if self.seconds is None:
+            return "not told"
+        return "never" if math.isinf(self.seconds) else f"{self.seconds:.1f} s"
+
+    @property
     def too_slow(self) -> bool:
         return self.seconds is not None and self.seconds > self.bound
 
