@@ -55,9 +55,14 @@ def connect(
         return TransportBus(RabbitTransport(source, namespace=namespace, credentials=credentials), hook=hook)
     if scheme in ("http", "https"):
         return _http_bus(source, token)
+    if "://" not in source:
+        raise ConfigurationError(
+            "The address of the bus does not say what is there: begin it with http:// for an HTTP host, as in "
+            "http://localhost:8080, or with amqp:// for RabbitMQ, as in amqp://guest:guest@localhost/."
+        )
     raise ConfigurationError(
-        f"No bus has an address that begins with {f'{scheme[:10]}://' if rest else 'anything like this one'}: "
-        "use amqp://, amqps://, http://, https:// or memory://, as in amqp://guest:guest@localhost/."
+        f"No bus has an address that begins with {scheme[:10]}://: use amqp://, amqps://, http://, https:// or "
+        "memory://, as in amqp://guest:guest@localhost/."
     )
 
 

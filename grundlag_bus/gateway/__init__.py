@@ -58,7 +58,7 @@ Every refusal has the body of a failed call, {"status": "failed", code, message,
     401  unauthenticated                 413  payload_too_large
     403  forbidden                       415  input_invalid: the body is no application/json
     404  action_unknown, not_found       422  state_invalid, and a code of the action's own
-    405  not_found                       429  overloaded: this user's calls, with Retry-After
+    405  method_not_allowed              429  overloaded: this user's calls, with Retry-After
     408  input_invalid: a body too slow   431  input_invalid: headers too large
                                          503  provider_unavailable, overloaded, also while it drains
                                          504  deadline_exceeded

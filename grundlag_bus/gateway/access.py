@@ -51,7 +51,10 @@ class Access:
             return None if claimed is None else _checked(claimed)
         known = _checked(await self._auth.user_id(_token(request)))
         if claimed is not None and claimed != known:
-            raise ForbiddenError("X-User-Id names another user than the token does: leave it out.")
+            raise ForbiddenError(
+                "The request names another user than its token does: leave that out (X-User-Id; user_id= in Python, "
+                "--user on the command line), or send the token of that user."
+            )
         return known
 
 

@@ -189,11 +189,17 @@ async def _refuse(_: Request, error: Exception) -> Response:
     return refusal(error)
 
 
-async def _unknown(_: Request, error: Exception) -> Response:
+async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  the same
-    what = "no such path here" if error.status_code == 404 else error.detail.lower()  # noqa: PLR2004  not found
-    failed = Failed("not_found", f"There is {what}: see /docs." if error.status_code == 404 else f"Refused: {what}.")  # noqa: PLR2004  the same
+    failed = Failed("not_found", "There is no such path here: see /docs.")
+    if error.status_code == 405:  # noqa: PLR2004  not by this method
+        allowed = " or ".join(sorted(_split(error.headers or {}) - {"HEAD"}))
+        failed = Failed("method_not_allowed", f"{request.url.path} takes no {request.method}: use {allowed}.")
     return refusal(Refused(error.status_code, failed, error.headers))
+
+
+def _split(headers: Mapping[str, str]) -> set[str]:
+    return {method.strip() for method in headers.get("Allow", "").split(",")}
 
 
 async def _left(_: Request, __: Exception) -> Response:

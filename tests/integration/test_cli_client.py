@@ -135,7 +135,9 @@ async def test_commands_that_call_take_an_http_host_and_its_token(url: str, tmp_
     assert "class ContractAddInput(TypedDict):" in ended.out
     without = await asyncio.to_thread(CommandLine(tmp_path).run, "tools", "--url", url)
     assert without.code == 4
-    assert "token" in without.sentence
+    assert "asks who calls: give a token= (on the command line, in GRUNDLAG_TOKEN)" in without.sentence
+    other = await asyncio.to_thread(line.run, "call", "contractAdd", '{"a": 1, "b": 2}', "--url", url, "--user", "bob")
+    assert "--user on the command line" in other.sentence
 
 
 @pytest.mark.parametrize(

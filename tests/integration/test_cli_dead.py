@@ -312,16 +312,17 @@ async def test_two_letters_of_one_call_are_not_sent_at_once(dead: Dead) -> None:
     assert await dead.ids() == ["a1"]
 
 
-async def test_ctrl_c_loses_and_doubles_nothing(dead: Dead) -> None:
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_what_ends_it_loses_and_doubles_nothing(dead: Dead, sign: signal.Signals, code: int) -> None:
     sent = [f"{number:04}" for number in range(300)]
     for call_id in sent:
         await dead.bury(call_id)
     served = await dead.served()
     with dead.cli.start("dead", "redrive", "--all", "--json") as command:
         await eventually(lambda: len(served) > 20, within=30)
-        command.process.send_signal(signal.SIGINT)
+        command.process.send_signal(sign)
         ended = await asyncio.to_thread(command.end)
-    assert ended.code == 130
+    assert ended.code == code
     told = [json.loads(line)["id"] for line in ended.out.splitlines()]
     assert f"{len(told)} redriven, then it was ended." in ended.err
     await served.holds(len(told))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from grundlag_bus.adapters.http.caller import HttpCaller
+    from grundlag_bus.adapters.http.host import HttpHost
     from grundlag_bus.adapters.listening import EventListener
     from grundlag_bus.adapters.submission import Submission
     from grundlag_bus.schema.envelope import Call
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 LARGEST_MANIFEST = 64 * 1024 * 1024
 _NOT_MODIFIED = 304
 _OK = 200
+_UNAUTHENTICATED = 401
+_FORBIDDEN = 403
 
 
 class HttpBus(Bus):
@@ -74,7 +77,7 @@ class HttpBus(Bus):
                     return self._known[1]
                 body = await read_body(response, limit=LARGEST_MANIFEST)
                 if response.status_code != _OK:
-                    raise BusUnreachableError(_refused(response.status_code, at=str(host.address)))
+                    raise BusUnreachableError(_refused(response.status_code, host))
         except PublishUnsureError as error:
             raise BusUnreachableError(f"The host {host.address} gave no manifest: {error}.") from error
         except EnvelopeError as error:
@@ -88,7 +91,10 @@ class HttpBus(Bus):
         return manifest
 
 
-def _refused(status: int, *, at: str) -> str:
-    if status in (401, 403):
-        return f"The host {at} does not let this token read its manifest (status {status}): give another token=."
-    return f"What answers at {at} gives no manifest (status {status}): correct the address."
+def _refused(status: int, host: HttpHost) -> str:
+    if status == _UNAUTHENTICATED and not host.has_token:
+        return f"The host {host.address} asks who calls: give a token= (on the command line, in GRUNDLAG_TOKEN)."
+    if status in (_UNAUTHENTICATED, _FORBIDDEN):
+        whom = "this token" if host.has_token else "who calls without a token"
+        return f"The host {host.address} does not let {whom} read its manifest (status {status}): give another token=."
+    return f"What answers at {host.address} gives no manifest (status {status}): correct the address."

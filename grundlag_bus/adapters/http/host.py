@@ -55,6 +55,10 @@ class HttpHost:
     def is_open(self) -> bool:
         return self._calls is not None
 
+    @property
+    def has_token(self) -> bool:
+        return self._token is not None
+
     def open(self) -> None:
         """Make the pools of connections; nothing is sent. Idempotent."""
         if self._calls is None:
@@ -124,7 +128,10 @@ class HttpHost:
             finally:
                 await response.aclose()
         except _NOT_SENT as error:
-            raise BusUnreachableError(f"The host {self.address} cannot be reached: {_reason(error)}.") from error
+            raise BusUnreachableError(
+                f"The host {self.address} cannot be reached ({_reason(error)}): see whether it runs there "
+                "(`grundlag-bus serve`), and whether host and port are right."
+            ) from error
         except httpx2.HTTPError as error:
             raise PublishUnsureError(f"the connection to {self.address} ended ({_reason(error)})") from error
 

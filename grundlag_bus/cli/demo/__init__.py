@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,9 +37,6 @@ def demo(*, ics: Path | None, url: str | None, namespace: str | None, level: str
         return refuse(str(ics), error)
 
     async def work() -> int:
-        playing = asyncio.current_task()
-        assert playing is not None  # noqa: S101  for mypy: a coroutine runs in a task
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, playing.cancel)
         with tempfile.TemporaryDirectory(prefix="grundlag-bus-demo-") as directory:
             async with _stage(url, namespace, Path(directory)) as stage:
                 return await play(stage, calendar)

@@ -101,8 +101,14 @@ def test_credentials_are_for_rabbitmq_alone() -> None:
 def test_an_address_that_no_bus_has_is_refused_without_its_password(address: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         connect(address)
-    assert "use amqp://" in str(raised.value)
+    assert "amqp://guest:guest@localhost/" in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["localhost:8792", "ada:secret@broker"])
+def test_an_address_that_does_not_say_what_is_there_is_told_both_beginnings(address: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"begin it with http:// .* or with amqp://"):
+        connect(address)
 
 
 @pytest.mark.parametrize("namespace", ["", "a b", "1", "a" * 41, "a.b"])

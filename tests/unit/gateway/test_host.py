@@ -51,6 +51,15 @@ async def test_its_lifespan_opens_and_closes_the_bus() -> None:
         assert (await call(client)).status_code == 503
 
 
+async def test_a_method_that_a_path_does_not_take_is_told_with_those_that_it_takes() -> None:
+    async with client_of(make_host()) as client:
+        answer = await client.get("/api/actions/demo/add")
+        assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+        assert answer.json()["message"] == "/api/actions/demo/add takes no GET: use POST."
+        assert (await client.post("/docs")).json()["message"] == "/docs takes no POST: use GET."
+        assert (await client.get("/api")).json()["code"] == "not_found"
+
+
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [(TransportClosedError("closed"), 503, "overloaded"), (LookupError("secret"), 502, "internal")],

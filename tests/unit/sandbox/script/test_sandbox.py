@@ -19,6 +19,12 @@ async def test_an_input_that_cannot_be_a_name_is_told(name: str) -> None:
         await Sandbox(tools_of(give=give)).run("1", inputs={name: 1})
 
 
+@pytest.mark.parametrize(("inputs", "told"), [({5: 1}, "given 5, which is no text"), ([1], "are a list: give a dict")])
+async def test_inputs_that_are_no_names_are_told(inputs: Any, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        await Sandbox({}).run("1", inputs=inputs)
+
+
 async def test_an_input_that_is_no_json_is_told_with_its_place() -> None:
     with pytest.raises(NotJsonError) as raised:
         await Sandbox({}).run("1", inputs={"numbers": [1, {2}]})
