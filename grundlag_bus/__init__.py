@@ -27,11 +27,12 @@ _PLACES = {
         "ConfigurationError DatabaseError DeadlineExceededError Defer EventInvalidError EventNotSentError "
         "ForbiddenError GrundlagError InternalError InterruptExpiredError InterruptUnknownError Issue ModelError "
         "NestedInterruptError NotJsonError OutcomeUnknownError OverloadedError PayloadTooLargeError "
-        "ProviderUnavailableError RunStateError ScriptCancelledError ScriptError ScriptFailedError "
+        "ProviderUnavailableError RunStateError RunUnknownError ScriptCancelledError ScriptError ScriptFailedError "
         "ScriptInvalidError ScriptLimitError ScriptReplayError ScriptValueError ServiceMissingError "
         "StateInvalidError StoreAwayError ToolInputValidationError ToolInterrupt ToolOutputValidationError "
         "TopologyMismatchError TranscriptError TransportClosedError UnauthenticatedError"
     ),
+    "durable": "OpenInterrupt Run RunEntry Runs",
     "gateway.access": "Authenticator",
     "gateway.allowing": "AllowLists",
     "gateway.host": "create_app",

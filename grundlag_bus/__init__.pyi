@@ -46,6 +46,10 @@ from grundlag_bus.agent import TurnEnded as TurnEnded
 from grundlag_bus.agent import Usage as Usage
 from grundlag_bus.agent import call_until_answered as call_until_answered
 from grundlag_bus.agent import create_agent_session as create_agent_session
+from grundlag_bus.durable import OpenInterrupt as OpenInterrupt
+from grundlag_bus.durable import Run as Run
+from grundlag_bus.durable import RunEntry as RunEntry
+from grundlag_bus.durable import Runs as Runs
 from grundlag_bus.errors import ActionFailed as ActionFailed
 from grundlag_bus.errors import ActionInputValidationError as ActionInputValidationError
 from grundlag_bus.errors import ActionOutputValidationError as ActionOutputValidationError
@@ -77,6 +81,7 @@ from grundlag_bus.errors import OverloadedError as OverloadedError
 from grundlag_bus.errors import PayloadTooLargeError as PayloadTooLargeError
 from grundlag_bus.errors import ProviderUnavailableError as ProviderUnavailableError
 from grundlag_bus.errors import RunStateError as RunStateError
+from grundlag_bus.errors import RunUnknownError as RunUnknownError
 from grundlag_bus.errors import ScriptCancelledError as ScriptCancelledError
 from grundlag_bus.errors import ScriptError as ScriptError
 from grundlag_bus.errors import ScriptFailedError as ScriptFailedError

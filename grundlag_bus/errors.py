@@ -432,6 +432,14 @@ class RunStateError(GrundlagError):
     """A run cannot do this now: it goes on already, waits for answers, or has nothing to go on with."""
 
 
+class RunUnknownError(GrundlagError):
+    """The store has no run of this id."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"There is no run {run_id!r}: it was never started in this store, or is pruned.")
+
+
 class TranscriptError(GrundlagError):
     """Data is no transcript, or no run, of this version. `reason` says what is wrong with it."""
 

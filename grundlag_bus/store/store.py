@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +16,7 @@ from sqlalchemy import (
     literal_column,
     make_url,
     select,
+    text,
     true,
     update,
 )
@@ -30,7 +31,7 @@ from grundlag_bus.store.migrating import migrate, upgrade
 from grundlag_bus.store.tables import store as store_table
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from sqlalchemy import Subquery, Table
     from sqlalchemy.dialects.postgresql import Insert as InsertPostgresql
@@ -44,6 +45,7 @@ NAME = "store"
 WITHIN = 10.0
 """Seconds that a statement is waited for, and a lock."""
 _CONNECT_WITHIN = 5.0
+_LISTEN_AGAIN = 1.0
 _POOL = {"pool_size": 10, "max_overflow": 10, "pool_timeout": WITHIN}
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 _CLOCKS = {
@@ -152,6 +154,31 @@ class Store:
             insert = insert.from_select(list(row), select(*values).where(true()).order_by(*keys))
         return insert.on_conflict_do_nothing(index_elements=list(table.primary_key))
 
+    async def notify(self, connection: AsyncConnection, channel: str) -> None:
+        """Let whoever listens, in any process, hear when the transaction is committed; on SQLite nobody does."""
+        if not self._sqlite:
+            await connection.execute(text("SELECT pg_notify(:channel, '')").bindparams(channel=channel))
+
+    async def listen(self, channel: str, hear: Callable[[], None]) -> None:
+        """Call `hear` for each notification, and whenever some may have been missed, until cancelled."""
+        while not self._sqlite:
+            with suppress(OSError, DBAPIError, NoConnectionError):
+                await self._listen_once(channel, hear)
+            await asyncio.sleep(_LISTEN_AGAIN)
+
+    async def _listen_once(self, channel: str, hear: Callable[[], None]) -> None:
+        """Listen until the connection ends."""
+        ended = asyncio.Event()
+        async with self._engines.engine.connect() as connection:
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            driver.add_termination_listener(lambda _: ended.set())
+            await driver.add_listener(channel, lambda *_: hear())
+            hear()
+            try:
+                await ended.wait()
+            finally:
+                await connection.invalidate()
+
     async def ping(self) -> None:
         """Ask for something, and write it. Raises StoreAwayError."""
         async with self.transaction() as connection:
@@ -165,7 +192,7 @@ class Store:
         except Exception as error:
             if not is_away(error):
                 raise
-            raise StoreAwayError(f"The ledger's database does not serve: {reason(error)}.") from error
+            raise StoreAwayError(f"The store's database does not serve: {reason(error)}.") from error
 
 
 def is_away(error: Exception) -> bool:

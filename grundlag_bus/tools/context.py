@@ -93,7 +93,8 @@ class ToolContext:
     user_id: on whose behalf; items: the conversation's, read and added to; timeout: seconds until the call ends as
     `deadline_exceeded` (default 5 minutes, 24 hours in lane `long`); signal: setting it cancels the action;
     on_progress: called with what the action tells while it runs; trace: where the call belongs, by default that of the
-    action that makes it.
+    action that makes it; call_id: what the call is known by, for one that is to be the same when it is made again (a
+    script gives each of its calls one that is derived from it); without it each call has an id of its own.
     """
 
     logger: Logger = _LOGGER
@@ -104,3 +105,4 @@ class ToolContext:
     signal: asyncio.Event | None = None
     on_progress: ProgressSink | None = None
     trace: Trace | None = None
+    call_id: str | None = None

@@ -140,7 +140,7 @@ class RemoteAction:
             raise ActionInputValidationError(action.id, [error.issue]) from error
         if issues := self._input.issues(data):
             raise ActionInputValidationError(action.id, issues)
-        call_id, resumption = new_call_id(), None
+        call_id, resumption = context.call_id or new_call_id(), None
         if context.resumption is not None:
             resumption = self._resumption(context.resumption, user_id)
             claims = [self.provider_id, action.id, user_id, resumption.state, data]

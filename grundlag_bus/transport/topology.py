@@ -17,6 +17,9 @@ __all__ = ["VERSION", "Binding", "Exchange", "Ladder", "Queue", "Route", "Stream
 
 VERSION = 1
 
+_STORE_MAILBOX_EXPIRES = 400 * 24 * 3_600_000
+"""Milliseconds: longer than a run may wait for a person, and than anybody leaves a store alone that is still wanted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topology:
@@ -118,6 +121,14 @@ class Topology:
             (Binding(self.replies, process),),
             _passing(300_000),
             passing=True,
+        )
+
+    def store_mailbox(self, store_id: str) -> Queue:
+        """Name where the replies of all runs of one store wait, whichever host started them, and none runs."""
+        return Queue(
+            f"{self.prefix}.replies.{store_id}",
+            (Binding(self.replies, store_id),),
+            {"x-queue-type": "quorum", "x-expires": _STORE_MAILBOX_EXPIRES, "x-delivery-limit": 1_000_000},
         )
 
     def reply_route(self, mailbox: str) -> Route:

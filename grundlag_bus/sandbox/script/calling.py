@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.errors import AnswerInvalidError
 from grundlag_bus.sandbox.script.outcomes import CallOutcome, outcome_of
+from grundlag_bus.schema.envelope import derived_id
 from grundlag_bus.tools import ToolResumption
 
 if TYPE_CHECKING:
@@ -121,9 +122,16 @@ class Calls:
         tool = self._tools[state.function]
         interrupt = None if state.outcome is None else state.outcome.interrupt
         if state.answer is None or interrupt is None:
-            return await outcome_of(tool.execute(state.input, self._context), state.input, state.function)
+            return await outcome_of(tool.execute(state.input, self._context_of(state)), state.input, state.function)
         answer, by = state.answer
         return await outcome_of(self._resume(tool, interrupt, answer, by), state.input, state.function)
+
+    def _context_of(self, state: CallState) -> ToolContext:
+        """Give a call the id that it has whenever the script is replayed, where the script has one."""
+        if self._context.call_id is None:
+            return self._context
+        place = f"{state.number}.{state.edits}".encode()
+        return replace(self._context, call_id=derived_id("call", self._context.call_id, place))
 
     async def _resume(self, tool: Tool, interrupt: ToolInterrupt, answer: Any, by: str | None) -> Any:
         resumption = ToolResumption(str(interrupt.interrupt_id), answer, interrupt.state, by or self._context.user_id)

@@ -6,6 +6,7 @@ began      once, at first
 called     before a tool is called
 settled    when it ended, or asks
 answered   before it is called again with the answer
+edited     before it is called with another input instead of being answered
 delivered  before the script gets the outcome
 """
 
@@ -92,13 +93,21 @@ class Answered(_Data):
     by: str | None
 
 
+class Edited(_Data):
+    kind: Literal["edited"]
+    call: Number
+    interrupt_id: str = Field(alias="interruptId")
+    input: JsonValue
+    by: str | None
+
+
 class Delivered(_Data):
     kind: Literal["delivered"]
     call: Number
 
 
 _ENTRY: TypeAdapter[Any] = TypeAdapter(
-    Annotated[Began | Called | Settled | Answered | Delivered, Field(discriminator="kind")]
+    Annotated[Began | Called | Settled | Answered | Edited | Delivered, Field(discriminator="kind")]
 )
 
 

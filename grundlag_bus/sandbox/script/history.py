@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class CallState:
     """One call that was started.
 
+    digest: of the input that the script gave; input: that one, or what a person put in its place, and edits: how often;
     answer: (answer, by) of its interrupt, until it has ended again; line: in the script, once it was run to there.
     """
 
@@ -36,6 +37,7 @@ class CallState:
     outcome: CallOutcome | None = None
     answer: tuple[Any, str | None] | None = None
     line: int | None = None
+    edits: int = 0
 
     @property
     def interrupt(self) -> ToolInterrupt | None:
@@ -149,6 +151,10 @@ class History:
                 call = self.calls[entry["call"]]
                 if call.interrupt is not None and call.interrupt.interrupt_id == entry["interruptId"]:
                     call.answer = (entry["answer"], entry["by"])
+            case "edited":
+                call = self.calls[entry["call"]]
+                if call.interrupt is not None and call.interrupt.interrupt_id == entry["interruptId"]:
+                    call.input, call.outcome, call.ended_at, call.edits = entry["input"], None, None, call.edits + 1
             case "delivered":
                 if self.calls[entry["call"]].outcome is None:
                     raise KeyError(entry["call"])

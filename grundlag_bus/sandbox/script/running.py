@@ -15,13 +15,15 @@ from grundlag_bus.errors import ScriptCancelledError, ScriptError, ScriptLimitEr
 from grundlag_bus.sandbox.script.engine import Blocked, Finished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from grundlag_bus.errors import ToolInterrupt
     from grundlag_bus.sandbox.script.calling import Calls
     from grundlag_bus.sandbox.script.engine import Engine, MadeCall, Program
     from grundlag_bus.sandbox.script.history import History
     from grundlag_bus.sandbox.script.pool import EnginePool, Seat
+
+    Asleep = Callable[[], Awaitable[None]]
 
 PATIENCE = 2.0
 """Seconds for which a waiting script keeps its engine, or as long as a replay takes if that is longer."""
@@ -44,6 +46,7 @@ class Waiting(Exception):  # noqa: N818  no error: a person has to answer
 class Running:
     """Runs one script once. printed: what it has printed so far.
 
+    asleep: awaited when the script has given up its engine, and waits for calls alone; what it raises ends this.
     replay_always: for tests, to give the engine up before each outcome.
     """
 
@@ -58,6 +61,7 @@ class Running:
         make: Callable[[], Engine],
         *,
         user_id: str | None,
+        asleep: Asleep | None = None,
     ) -> None:
         self._program = program
         self._history = history
@@ -65,6 +69,7 @@ class Running:
         self._pool = pool
         self._make = make
         self._user_id = user_id
+        self._asleep = asleep
         self._cancelled = False
         self._seat: Seat | None = None
         self.printed = ""
@@ -112,6 +117,8 @@ class Running:
                 finally:
                     self._seat = None
             if number is None:
+                if self._asleep is not None:
+                    await self._asleep()
                 await self._next(pending, patience=None)
 
     def _replay(self, engine: Engine) -> Callable[[], Blocked | Finished]:

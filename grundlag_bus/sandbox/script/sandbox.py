@@ -33,6 +33,7 @@ from grundlag_bus.tools import MemoryJournal, ToolContext
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from grundlag_bus.sandbox.script.running import Asleep
     from grundlag_bus.tools import Journal, Tool
 
 _SHARED = EnginePool()
@@ -78,13 +79,15 @@ class Sandbox:
         inputs: Mapping[str, Any] | None = None,
         context: ToolContext | None = None,
         journal: Journal | None = None,
+        asleep: Asleep | None = None,
     ) -> ScriptResult:
         """Run a script. inputs: plain JSON data, each bound as a name; context: given to each of its tools.
 
         journal: where it is written down; one that has entries is gone on with, with the inputs that are in it, and
-        calls without an outcome in it are made again. Raises ScriptError, and ToolInterrupt when all that can run has
-        ended and people must answer first: its `pending` are the interrupts of the calls, its `state` is plain JSON
-        data, all that `resume` needs.
+        calls without an outcome in it are made again. asleep: an async function, awaited whenever the script has given
+        up its engine and waits for nothing but calls; it may raise, to go on from the journal when they have ended.
+        Raises ScriptError, and ToolInterrupt when all that can run has ended and people must answer first: its
+        `pending` are the interrupts of the calls, its `state` is plain JSON data, all that `resume` needs.
         """
         engine = _load_engine()
         history = History(MemoryJournal() if journal is None else journal)
@@ -94,7 +97,7 @@ class Sandbox:
             await history.begin(source=source, inputs=bound, seed=uuid4().hex, now=time.time(), engine=engine.VERSION)
         elif history.began["source"] != source:
             raise ScriptReplayError("The journal is one of another script: give the script that it was begun with.")
-        return await self._go_on(history, context or ToolContext())
+        return await self._go_on(history, context or ToolContext(), asleep)
 
     async def resume(
         self,
@@ -131,7 +134,7 @@ class Sandbox:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    async def _go_on(self, history: History, context: ToolContext) -> ScriptResult:
+    async def _go_on(self, history: History, context: ToolContext, asleep: Asleep | None = None) -> ScriptResult:
         began = history.began
         if began is None:
             raise ScriptReplayError("The journal has no beginning: it is none of a script.")
@@ -155,7 +158,7 @@ class Sandbox:
         )
         calls = Calls(self._tools, context, history, self._limits.in_flight)
         engine = _load_engine().MontyEngine
-        running = Running(program, history, calls, self._pool, engine, user_id=context.user_id)
+        running = Running(program, history, calls, self._pool, engine, user_id=context.user_id, asleep=asleep)
         try:
             value = json_value(await running.run(context.signal))
         except Waiting as waiting:

@@ -1,0 +1,72 @@
+"""A run that is driven here, now."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from grundlag_bus.durable.journal import StoredJournal
+    from grundlag_bus.durable.records import Claimed, Hold
+
+
+class ParkedError(Exception):
+    """The run can go no further before a reply comes."""
+
+
+class ActiveRun:
+    """One owner's view of a run.
+
+    waiting: its calls without a reply, and parked_with: those when it was parked; closing: nothing begins.
+
+    driving: has the run, until it is left; advancing: brings it on from its journal, once or again.
+    """
+
+    journal: StoredJournal
+
+    def __init__(self, claimed: Claimed) -> None:
+        self.claimed = claimed
+        self.waiting: set[str] = set()
+        self.parked_with: frozenset[str] = frozenset()
+        self.closing = claimed.cancelling
+        self.driving: asyncio.Task[None] | None = None
+        self.advancing: asyncio.Task[object] | None = None
+        self._busy = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def hold(self) -> Hold:
+        return self.claimed.hold
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Be at something that is not to be cut short by parking."""
+        self._busy += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._idle.set()
+
+    async def asleep(self) -> None:
+        """Park the run, when all its calls are on their way. Raises ParkedError."""
+        await self._idle.wait()
+        self.parked_with = frozenset(self.waiting)
+        raise ParkedError
+
+    def begin_anew(self, *, closing: bool = False) -> None:
+        """Go on from the journal, as if the host had died."""
+        self.closing = self.closing or closing
+        if self.advancing is not None:
+            self.advancing.cancel()
+
+
+current: ContextVar[ActiveRun] = ContextVar("grundlag_run")
+"""The run whose calls are made in this context."""
