@@ -39,10 +39,15 @@ class PrivateServer:
     def url(self) -> str:
         return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self._port}/postgres"
 
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="grundlag-postgresql-"))
         try:
-            self._start()
+            self._make()
+            self.start()
         except BaseException:
             self.close()
             raise
@@ -51,18 +56,26 @@ class PrivateServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def stop(self) -> None:
+        """Shut it down, and end its connections; it keeps its port and its data."""
+        self._end(signal.SIGINT)
+
     def close(self) -> None:
+        self._end(signal.SIGQUIT)  # an immediate shutdown: nothing is to be kept
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(signal.SIGQUIT)  # an immediate shutdown: nothing is to be kept
+            self._process.send_signal(how)
             try:
                 self._process.wait(10)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+            self._process = None
 
-    def _start(self) -> None:
-        data, secret, log = self._folder / "data", self._folder / "password", self._folder / "log"
+    def _make(self) -> None:
+        secret = self._folder / "password"
         secret.write_text(PASSWORD)
         if self._user is not None:
             if not self._programs.is_system:
@@ -70,16 +83,21 @@ class PrivateServer:
             for path in (self._folder, secret):
                 os.chown(path, self._user.pw_uid, self._user.pw_gid)
         made = self._run(
-            *("initdb", "--pgdata", str(data), f"--username={USER}", "--pwfile", str(secret)),
+            *("initdb", "--pgdata", str(self._data), f"--username={USER}", "--pwfile", str(secret)),
             *("--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync"),
         )
         if made.returncode:
             raise PostgresUnavailableError(f"initdb of {self._programs.binaries} failed: {made.stderr.strip()}")
         (self._port,) = free_ports(1)
-        with log.open("wb") as output:
+
+    def start(self) -> None:
+        """Start it, at first and after `stop`, and return when it serves."""
+        log = self._folder / "log"
+        with log.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command(
-                    *("postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(self._port), "-k", str(self._folder)),
+                    *("postgres", "-D", str(self._data), "-k", str(self._folder)),
+                    *("-h", "127.0.0.1", "-p", str(self._port)),
                     *("-c", f"fsync={'on' if self._durable else 'off'}", "-c", "max_connections=200", "-c", "jit=off"),
                     before=_dies_with_us(),
                 ),
