@@ -7,6 +7,7 @@ import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from grundlag_bus.agent.declared import ensure_part, stream_of
 from grundlag_bus.agent.feed import Feed
 from grundlag_bus.agent.model import ModelReply, ReplyEnd, TextDelta, ToolCall
 from grundlag_bus.errors import ModelError
@@ -63,8 +64,9 @@ class Asking:
     async def _read(self, request: ModelRequest) -> None:
         name = self._model.name
         try:
-            async with aclosing(self._model.stream(request)) as parts:
+            async with aclosing(stream_of(self._model, request)) as parts:
                 async for part in parts:
+                    ensure_part(self._model, part)
                     self.feed.tell(part)
         except ModelError:
             raise

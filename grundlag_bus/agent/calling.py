@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from grundlag_bus.agent.declared import RuntimeInvalidError, described, executed
 from grundlag_bus.agent.events import (
     AgentEvent,
     AnswerRefused,
@@ -75,9 +76,9 @@ class Calling:
     def start(self, calls: Iterable[CallRecord]) -> Feed[AgentEvent]:
         """Run calls side by side, which are written down as started. What they tell can be read from the feed."""
         feed: Feed[AgentEvent] = Feed()
-        described = self.tools.list()
+        tools = described(self.tools)
         for call in calls:
-            feed.start(self._run(call, name_now(call, described), feed))
+            feed.start(self._run(call, name_now(call, tools), feed))
         return feed
 
     async def _run(self, record: CallRecord, name: str | None, feed: Feed[AgentEvent]) -> None:
@@ -104,7 +105,7 @@ class Calling:
         try:
             self.transcript.end(record, result, seconds=seconds)
         except (NotJsonError, ValidationError) as error:
-            result = failed("output_invalid", f"{call.name} returned what is no JSON data: {_short(error)}")
+            result = failed("output_invalid", f"{call.name} returned what is no JSON data: {told_of(error)}")
             self.transcript.end(record, result, seconds=seconds)
         feed.tell(ToolEnded(self.turn, call, result, started_at, seconds))
 
@@ -112,12 +113,14 @@ class Calling:
         """Execute a call; None when it waits for an answer now."""
         interrupt = record.interrupts[-1] if record.interrupts else None
         try:
-            return await self.tools.execute(call, self._context(record, feed))
+            return await executed(self.tools, call, self._context(record, feed))
+        except RuntimeInvalidError:
+            raise
         except ToolInterrupt as raised:
             try:
                 asked = self.transcript.interrupt(record, raised)
             except (NotJsonError, ValidationError) as error:
-                return failed("output_invalid", f"{call.name} asked with what is no JSON data: {_short(error)}")
+                return failed("output_invalid", f"{call.name} asked with what is no JSON data: {told_of(error)}")
             feed.tell(InterruptRaised(self.turn, asked.value(record.value())))
         except AnswerInvalidError as error:
             if interrupt is None:
@@ -148,7 +151,7 @@ class Calling:
         )
 
 
-def _short(error: NotJsonError | ValidationError) -> str:
+def told_of(error: NotJsonError | ValidationError) -> str:
     """Tell the first place that is wrong."""
     if isinstance(error, NotJsonError):
         return str(error)

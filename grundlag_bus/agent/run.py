@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from grundlag_bus.agent.answers import accept
+from grundlag_bus.agent.declared import is_model
 from grundlag_bus.agent.events import AgentEvent, PendingInterrupt, Rejection, RunEnded, RunResult, RunStatus
 from grundlag_bus.agent.steps import RunSteps, RunStopped
 from grundlag_bus.agent.strategy import call_until_answered
@@ -48,6 +49,11 @@ class AgentRun:
         instructions: str | None = None,
         transcript: Transcript | None = None,
     ) -> None:
+        if not is_model(model):
+            raise ConfigurationError(
+                f"{model!r:.80} cannot be the model of a run: give it an object with a `name`, a text, and a `stream`, "
+                "such as ScriptedModel(replies)."
+            )
         if not is_runtime(tools):
             raise ConfigurationError(
                 f"A {type(tools).__name__} cannot be the tools of a run: give it AgentTools(tools), or an object that "

@@ -45,6 +45,12 @@ class ScriptedModel:
             raise reply
         if isinstance(reply, str):
             reply = ModelReply(reply)
+        if not isinstance(reply, ModelReply):
+            kind = "None" if reply is None else f"a {type(reply).__name__}"
+            raise ModelError(
+                f"The script of the model {self._name} gave {kind}: give a ModelReply, a text or an exception.",
+                code="reply_invalid",
+            )
         for word in _WORD.findall(reply.text):
             await asyncio.sleep(0)
             yield TextDelta(word)

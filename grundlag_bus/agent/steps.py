@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from grundlag_bus.agent.asking import Asking, is_being_cancelled
-from grundlag_bus.agent.calling import Calling, groups
+from grundlag_bus.agent.calling import Calling, groups, told_of
+from grundlag_bus.agent.declared import described
 from grundlag_bus.agent.events import AgentEvent, ReplyEnded, ToolStarted, TurnEnded
 from grundlag_bus.agent.feed import Feed
 from grundlag_bus.agent.model import ModelRequest
@@ -81,8 +84,8 @@ class RunSteps:
         if transcript.turns_since_prompt >= self._max_turns:
             raise RunStopped("max_turns")
         await self._feed.stop()
-        described = self._tools.list()
-        request = ModelRequest(transcript.messages(), tuple(described), instructions or self._instructions)
+        tools = described(self._tools)
+        request = ModelRequest(transcript.messages(), tuple(tools), instructions or self._instructions)
         asking = Asking(self._model, request)
         self._feed, self._asking = asking.feed, True
         try:
@@ -97,9 +100,10 @@ class RunSteps:
             await asking.feed.stop()
         reply, seconds = asking.reply(), asking.seconds
         try:
-            record = transcript.add_reply(reply, model=self._model.name, tools=described, seconds=seconds)
-        except NotJsonError as error:
-            raise ModelError(f"The model's reply is no JSON data: {error}", code="reply_invalid") from error
+            record = transcript.add_reply(reply, model=self._model.name, tools=tools, seconds=seconds)
+        except (NotJsonError, ValidationError) as error:
+            told = f"The reply of the model {self._model.name} cannot be kept: {told_of(error)}"
+            raise ModelError(told, code="reply_invalid") from error
         turn = len(transcript.replies)
         yield ReplyEnded(turn, record.value(), asking.started_at, seconds)
         if not record.calls:
@@ -122,7 +126,7 @@ class RunSteps:
             return
         turn, reply = len(replies), replies[-1]
         calling = Calling(self._tools, transcript, turn, self._user_id, self._signal)
-        for group in groups(reply.calls, self._tools.list()):
+        for group in groups(reply.calls, described(self._tools)):
             ready = [call for call in group if call.result is None and call.pending is None]
             try:
                 for call in ready:
