@@ -15,7 +15,7 @@ from grundlag_bus.schema.refusal import short
 
 VERSION = 1
 
-_LONGEST_ID = 255
+_LONGEST_ID = 200
 _DEEPEST = 240
 """Levels of a whole envelope: orjson writes 254, and what is read may have to be written again, in a dead letter."""
 _MOST = 1_000_000_000
@@ -93,10 +93,12 @@ def text(data: dict[str, Any], name: str) -> str:
 
 
 def call_id(data: dict[str, Any]) -> str:
-    """Read the id of a call, which AMQP can carry as a property too."""
+    """Read the id of a call, which AMQP and a ledger's database can carry too."""
     value = text(data, "callId")
     if len(value.encode()) > _LONGEST_ID:
         raise EnvelopeError(f"'callId' has more than {_LONGEST_ID} bytes")
+    if "\0" in value:
+        raise EnvelopeError("'callId' has a NUL in it")
     return value
 
 

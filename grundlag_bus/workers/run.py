@@ -65,14 +65,18 @@ class Run:
         self.adopt(delivery)
 
     def adopt(self, delivery: Delivery) -> None:
-        """Settle this delivery too when the call ends, and reply to whoever sent it."""
+        """Settle this delivery too when the call ends, and reply to whoever sent it.
+
+        A mailbox whose name no ledger can write down, one a line, is nobody's.
+        """
         if self.muted:
             return  # it goes back with the subscription
         self.redelivered = self.oversight.may_have_run = self.redelivered or delivery.redelivered
         self.lost = max(self.lost, delivery.lost)
         self._deliveries.append(delivery)
-        if delivery.message.reply_to is not None:
-            self._mailboxes[delivery.message.reply_to] = None
+        mailbox = delivery.message.reply_to
+        if mailbox is not None and mailbox.isprintable():
+            self._mailboxes[mailbox] = None
 
     @property
     def held(self) -> bool:

@@ -20,12 +20,14 @@ from grundlag_bus import (
     Failed,
     GrundlagError,
     Interrupted,
+    Ledger,
     MemoryTransport,
     RabbitTransport,
     Reply,
     Request,
     Resumption,
     SealKeys,
+    Store,
     ToolContext,
     ToolInterrupt,
     Transport,
@@ -112,6 +114,31 @@ async def test_every_mutated_call_is_replied_to_once_or_refused_and_dead_lettere
     mutator = Mutator(seed=count)
     for batch in batches(count):
         await stage.account_for(calls(mutator, batch))
+
+
+@pytest.mark.parametrize("kind", ["memory"])
+async def test_with_a_ledger_it_is_so_too(
+    make: Callable[[], Transport], store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(absent, "BETWEEN_READINGS", 0.0)
+    mutator = Mutator(seed=12)
+    async with await Store.open(store_url) as store, Stage(make, ledger=Ledger(store)) as stage:
+        topology = stage.transport.topology
+        odd = ("", "\0", "x" * 255, "é" * 101, "x" * 200, "a\nb", "#")
+        ids = [encode_call(replace(well(), call_id=call_id)) for call_id in odd]
+        await stage.account_for([*ids, *calls(mutator, 400)])
+        cancels = [mutator.of(REAL["cancel"][0]) for _ in range(100)] + [Cancel("\0", time.time()).encode()]
+        await stage.publish((topology.control_route("cancel"), Message(cancel, "cancel")) for cancel in cancels)
+        nobody = [Message(encode_call(well()), "call", None, mailbox) for mailbox in ("a\nb", "\0")]
+        await stage.publish((topology.call_route("demo", "main"), message) for message in nobody)
+        late = Cancel("late", time.time()).encode()
+        await stage.publish([(topology.control_route("cancel"), Message(late, "cancel"))])
+        assert isinstance(await stage.call(well()), Completed)
+        told = await stage.call(replace(well(), call_id="late"))
+        assert isinstance(told, Failed)
+        assert told.code == "cancelled"
+        assert stage.running.worker.status().ledger_away is None
+        assert not stage.logged.defects, stage.logged.defects[0]["why"]
 
 
 def test_every_call_near_a_real_one_is_replied_to_once_or_refused_and_dead_lettered(
@@ -359,11 +386,11 @@ async def test_a_call_whose_reply_is_mutated_ends_once_as_calls_end(make: Callab
     await transport.close()
 
 
-@pytest.mark.parametrize("kind", ["memory", "rabbitmq"])
+@on_buses(2000, 300)
 async def test_a_listener_hears_the_events_between_what_is_none(
-    stage: Stage, make: Callable[[], Transport], kind: str
+    stage: Stage, make: Callable[[], Transport], count: int
 ) -> None:
-    mutator, count = Mutator(seed=10), 2000 if kind == "memory" else 300
+    mutator = Mutator(seed=10)
     topology, [real] = stage.transport.topology, REAL["event"]
     fed = [mutator.of(real.replace(b'"e1"', b'"e%d"' % number)) for number in range(count)]
     expected = {event_id for body in fed if (event_id := _id_of_event(body)) is not None}

@@ -35,7 +35,7 @@ from tests.support.transports import in_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from grundlag_bus import Call, Transport
+    from grundlag_bus import Call, Ledger, Transport
     from grundlag_bus.telemetry.events import Event
     from grundlag_bus.transport import Delivery
 
@@ -103,7 +103,7 @@ class Logged:
 class Stage:
     """One worker, and a stranger on the same bus who hears all replies and dead letters."""
 
-    def __init__(self, make: Callable[[], Transport]) -> None:
+    def __init__(self, make: Callable[[], Transport], *, ledger: Ledger | None = None) -> None:
         self.keys = SealKeys.generate()
         self.transport = make()
         self.refused = self.ended = 0
@@ -111,6 +111,7 @@ class Stage:
         self.dead: Counter[bytes] = Counter()
         self.logged = Logged()
         self._make = make
+        self._ledger = ledger
         self._opened = AsyncExitStack()
         self._sent = 0
         self.running: RunningWorker
@@ -133,7 +134,8 @@ class Stage:
         """Start one more worker, with keys and provider as the first."""
         transport = self._make()
         self.running = await RunningWorker(
-            Worker(transport, registry(self.keys), concurrency=64, grace=5.0, hook=self._hear), transport
+            Worker(transport, registry(self.keys), concurrency=64, grace=5.0, hook=self._hear, ledger=self._ledger),
+            transport,
         ).started()
         self._opened.push_async_callback(self.running.stop)
 
