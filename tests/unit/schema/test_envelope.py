@@ -40,6 +40,7 @@ JSON = st.recursive(
     max_leaves=5,
 )
 TEXT = st.text(max_size=5)
+ID = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 MAYBE = st.none() | TEXT
 COUNT = st.integers(1, 10**6)
 INSTANT = st.integers(0, 4 * 10**15).map(lambda microseconds: microseconds / 1_000_000)
@@ -51,7 +52,7 @@ RESUMPTIONS = st.builds(Resumption, interrupt_id=TEXT, answer=JSON, state=TEXT, 
 REQUESTS = st.builds(Request, input=JSON, resumption=st.none() | RESUMPTIONS, items=ITEMS)
 CALLS = st.builds(
     Call,
-    call_id=TEXT,
+    call_id=ID,
     provider_id=TEXT,
     action_id=TEXT,
     request=REQUESTS,
