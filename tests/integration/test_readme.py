@@ -45,6 +45,7 @@ def sessions() -> list[list[Step]]:
 
 
 def steps_of(block: str) -> list[Step]:
+    block = re.sub(r"\\\n\s+", "", block)
     parts = re.findall(r"^\$ (.*?)(?:\s+#.*)?\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
     return [Step(command, shown) for command, shown in parts]
 
@@ -144,13 +145,29 @@ def test_a_session_prints_what_is_shown(session: list[Step], folder: Path, addre
 
 
 def test_a_host_answers_over_http(folder: Path, address: str) -> None:
-    (session,) = [steps_of(block) for block in BLOCKS if "$ curl " in block]
+    (session,) = [steps_of(block) for block in BLOCKS if "$ curl " in block and " worker " in block]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     steps = [Step(step.command.replace("8080", str(port)), step.shown) for step in session]
     with running(steps[:2], folder, address):
         asked = subprocess.run([*shlex.split(steps[2].command), "-sS"], capture_output=True, text=True, check=True)
         assert asked.stdout == steps[2].shown.rstrip("\n")
+
+
+def test_a_call_with_a_token_is_listened_to_over_http(folder: Path) -> None:
+    (session,) = [steps_of(block) for block in BLOCKS if "$ curl " in block and " --tokens " in block]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    write, serve, ask = [Step(step.command.replace("8080", port), step.shown) for step in session]
+    subprocess.run(write.command, shell=True, cwd=folder, check=True)  # noqa: S602  as a reader types it
+    with running([serve], folder, ""):
+        asked = subprocess.run([*shlex.split(ask.command), "-sS"], capture_output=True, text=True, check=True)
+    assert bare_events(asked.stdout) == bare_events(ask.shown)
+
+
+def bare_events(shown: str) -> str:
+    """Leave out what is different each time."""
+    return re.sub(r'"[0-9a-f]{32}"', "ID", re.sub(r'"[\dT:.-]+Z"', "TIME", shown)).strip()
 
 
 def test_a_typed_client_calls_a_host_and_a_type_checker_reads_it(folder: Path) -> None:
