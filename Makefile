@@ -66,7 +66,8 @@ cover: $(STAMP)  ## every test, with branch coverage
 	$(BIN)/coverage report
 
 contract-3.10: $(STAMP)  ## the contract suite on RabbitMQ 3.10, as far as it has a broker
-	env -u GRUNDLAG_TEST_AMQP_URL GRUNDLAG_TEST_RABBITMQ=3.10 $(PYTEST) tests/contract -k rabbitmq
+	env -u GRUNDLAG_TEST_AMQP_URL GRUNDLAG_TEST_RABBITMQ=3.10 $(PYTEST) tests/contract \
+		-k 'rabbitmq and not http-rabbitmq'
 
 mutants: $(STAMP)  ## make the mistakes that other systems made, one by one, and show the test that notices; ARGS names some
 	@$(BIN)/python -m tests.mutants $(ARGS)

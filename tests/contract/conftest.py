@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.broker import Broker
 from tests.support.contract_registry import seen
-from tests.support.hosts import HOSTS, Host, open_host
+from tests.support.hosts import CALLERS, HOSTS, Host, open_host
 from tests.support.namespaces import delete_namespaces, fresh_namespace
 
 
@@ -27,7 +27,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test on every host, where it names none: callers behind HTTP too, agents and scripts know no difference."""
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "host" in metafunc.fixturenames and "host" not in named:
-        kinds = HOSTS if metafunc.definition.path.parent.name == "caller" else HOSTS[:-1]
+        kinds = CALLERS if metafunc.definition.path.parent.name == "caller" else HOSTS[:-1]
         metafunc.parametrize("host", kinds, indirect=True)
 
 

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from grundlag_bus.schema.manifest import Manifest
 
 HOSTS = ("in-process", "memory", "rabbitmq", "http")
+CALLERS = (*HOSTS, "http-rabbitmq")
+"""Those that differ for callers alone, too: agents and scripts see a host of HTTP and not what is behind it."""
 BUSES = ("memory", "rabbitmq")
 BEHIND_HTTP = ("http", "http-rabbitmq")
 
 on_buses = pytest.mark.parametrize("host", BUSES, indirect=True)
 """For behaviour that only a bus has."""
-also_before_rabbitmq = pytest.mark.parametrize("host", [*HOSTS, "http-rabbitmq"], indirect=True)
-"""For behaviour that passes through every part, of an HTTP host before RabbitMQ too."""
 
 
 class RunningWorker:

@@ -16,7 +16,7 @@ from grundlag_bus import (
 )
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, also_before_rabbitmq, on_buses
+from tests.support.hosts import Host, on_buses
 
 
 def starts(action_id: str) -> list[int]:
@@ -57,7 +57,6 @@ async def test_only_the_items_of_the_last_attempt_come_back(host: Host) -> None:
     assert [item.data for item in items.list("attempt")] == [{"number": 3}]
 
 
-@also_before_rabbitmq
 async def test_a_deferred_call_goes_on_with_what_it_kept_and_costs_no_attempt(host: Host) -> None:
     result = await host.execute("later", {"times": 4})
     assert (result["attempt"], result["deferred"]) == (1, {"count": 4})

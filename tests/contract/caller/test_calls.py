@@ -20,7 +20,7 @@ from grundlag_bus import (
 from tests.support.contract_models import Add
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, also_before_rabbitmq, on_buses
+from tests.support.hosts import Host, on_buses
 
 
 def pinned(manifest: Manifest, action_id: str, *, provider_id: str = "contract", **changes: Any) -> Manifest:
@@ -39,13 +39,11 @@ async def test_a_call_takes_a_value_of_the_input_model(host: Host) -> None:
     assert await host.execute("add", Add(a=1, b=2)) == {"sum": 3}
 
 
-@also_before_rabbitmq
 async def test_a_call_by_function_name_returns_the_reply(host: Host) -> None:
     reply = await host.bus.call("contractAdd", {"a": 1, "b": 2})
     assert reply.response.to_json() == {"status": "completed", "result": {"sum": 3}, "items": []}
 
 
-@also_before_rabbitmq
 async def test_the_action_knows_who_calls_and_until_when(host: Host) -> None:
     told = (await host.execute("whoAmI", context=ToolContext(user_id="ada")))["value"]
     assert (told["user"], told["attempt"], len(told["call"])) == ("ada", 1, 32)
@@ -75,7 +73,6 @@ async def test_bad_input_is_refused_with_its_issues_and_runs_nothing(host: Host)
     assert not seen.runs
 
 
-@also_before_rabbitmq
 async def test_bad_input_that_the_caller_cannot_see_is_refused_where_the_action_is(host: Host) -> None:
     with pytest.raises(ActionInputValidationError) as raised:
         await host.execute("even", {"n": 3})

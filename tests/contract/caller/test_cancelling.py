@@ -14,7 +14,7 @@ from grundlag_bus.schema.envelope import Request, new_call_id
 from grundlag_bus.transport.base import Message
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, also_before_rabbitmq, on_buses
+from tests.support.hosts import Host, on_buses
 
 
 class Asked:
@@ -56,7 +56,6 @@ def published(host: Host) -> int:
 # --- where the action runs --------------------------------------------------------------------------------------------
 
 
-@also_before_rabbitmq
 @pytest.mark.parametrize("action", ["sleep", "stubborn", "sleepInThread"])
 async def test_the_signal_reaches_the_action(host: Host, action: str) -> None:
     asked = Asked(host, action, {"seconds": 30})
@@ -66,7 +65,6 @@ async def test_the_signal_reaches_the_action(host: Host, action: str) -> None:
     assert seen.notes in (["cancelled"], ["swallowed"])
 
 
-@also_before_rabbitmq
 @pytest.mark.parametrize("action", ["sleep", "sleepInThread"])
 async def test_cancelling_the_awaiting_coroutine_reaches_the_action(host: Host, action: str) -> None:
     call = asyncio.create_task(host.execute(action, {"seconds": 30}))
@@ -123,7 +121,6 @@ async def test_a_call_that_ended_before_the_signal_keeps_its_end(host: Host) -> 
     assert await host.execute("add", {"a": 1, "b": 2}) == {"sum": 3}
 
 
-@also_before_rabbitmq
 async def test_a_signal_at_the_moment_of_completion_gives_one_outcome(host: Host) -> None:
     for turns in range(30):
         asked = Asked(host, "hold", {"name": f"race {turns}"})

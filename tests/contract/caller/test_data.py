@@ -10,7 +10,7 @@ import pytest
 from grundlag_bus import ActionInputValidationError
 from tests.support.contract_models import EVERYTHING
 from tests.support.contract_registry import seen
-from tests.support.hosts import Host, also_before_rabbitmq
+from tests.support.hosts import Host
 
 AS_JSON = {
     "at": "2026-03-29T01:30:00Z",
@@ -29,12 +29,10 @@ AS_JSON = {
 TREE = {"name": "a", "children": [{"name": "b", "children": [{"name": "c", "children": []}]}]}
 
 
-@also_before_rabbitmq
 async def test_every_host_returns_the_same_data_and_no_models(host: Host) -> None:
     assert await host.execute("everything") == AS_JSON
 
 
-@also_before_rabbitmq
 async def test_what_one_action_returned_another_takes(host: Host) -> None:
     sent = await host.execute("everything")
     del sent["doubled"]

@@ -12,14 +12,13 @@ import structlog.testing
 from grundlag_bus import ActionFailed, CallError, DeadlineExceededError, InternalError, ToolContext
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, also_before_rabbitmq, on_buses
+from tests.support.hosts import Host, on_buses
 
 SOON = ToolContext(timeout=0.5)  # long enough to have begun by then, on a busy machine too
 
 # --- deadlines --------------------------------------------------------------------------------------------------------
 
 
-@also_before_rabbitmq
 @pytest.mark.parametrize("action", ["sleep", "stubborn", "sleepInThread"])
 async def test_an_action_is_ended_by_its_deadline(host: Host, action: str) -> None:
     begun = time.monotonic()
@@ -101,7 +100,6 @@ async def test_the_reply_of_a_call_that_was_given_up_is_counted_and_dropped(host
 # --- what actions raise -----------------------------------------------------------------------------------------------
 
 
-@also_before_rabbitmq
 async def test_an_action_fails_with_a_code_of_its_own(host: Host) -> None:
     with pytest.raises(ActionFailed) as raised:
         await host.execute("raise", {"name": "ActionFailed"})

@@ -23,7 +23,7 @@ from grundlag_bus.transport import Message
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
 from tests.support.hazards import HAZARDS
-from tests.support.hosts import BEHIND_HTTP, Host, also_before_rabbitmq, on_buses
+from tests.support.hosts import BEHIND_HTTP, Host, on_buses
 from tests.support.transports import in_time, reconnect
 
 
@@ -46,7 +46,6 @@ async def hears_nothing_more(host: Host, events: EventListener) -> None:
 # --- emitting ---------------------------------------------------------------------------------------------------------
 
 
-@also_before_rabbitmq
 async def test_an_event_says_what_happened_where_when_and_on_whose_behalf(host: Host) -> None:
     user_id = None if host.kind in BEHIND_HTTP else "ada"  # there nobody hears another user's events
     async with host.bus.events("contract.told") as events:
@@ -64,7 +63,6 @@ async def test_an_event_says_what_happened_where_when_and_on_whose_behalf(host: 
     assert timedelta(0) <= datetime.now(UTC) - event.at < timedelta(minutes=1)
 
 
-@also_before_rabbitmq
 async def test_a_thousand_events_of_one_action_come_in_order(host: Host) -> None:
     async with host.bus.events("contract.*") as events:
         telling = asyncio.create_task(host.execute("tell", {"times": 1000}))

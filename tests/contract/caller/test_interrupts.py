@@ -21,7 +21,7 @@ from grundlag_bus import (
 )
 from grundlag_bus.providers import interrupts
 from tests.support.contract_registry import seen
-from tests.support.hosts import Host, also_before_rabbitmq, on_buses
+from tests.support.hosts import Host, on_buses
 
 ADA = ToolContext(user_id="ada")
 YES = {"approved": True}
@@ -45,7 +45,6 @@ async def test_an_interrupt_carries_all_that_a_person_and_a_resumption_need(host
     assert "7" not in interrupt.state or "version" not in interrupt.state
 
 
-@also_before_rabbitmq
 async def test_a_good_answer_goes_on_with_state_and_who_answered(host: Host) -> None:
     interrupt = await host.interrupt("ask", {"id": "e1"}, ADA)
     decided = await host.tool("ask").resume(interrupt, YES, ADA)
@@ -144,7 +143,6 @@ async def test_the_state_of_another_interrupt_is_refused(host: Host) -> None:
     assert not seen.runs
 
 
-@also_before_rabbitmq
 async def test_the_state_of_another_namespace_is_refused(host: Host) -> None:
     interrupt = await host.interrupt("ask", {"id": "e1"})
     other = await host.another_bus(namespace=f"{host.namespace}-other")
@@ -162,7 +160,6 @@ async def test_an_interrupt_that_was_answered_too_late_has_expired(host: Host, m
     assert not seen.runs
 
 
-@also_before_rabbitmq
 async def test_the_same_answer_sent_twice_at_once_is_one_call(host: Host) -> None:
     interrupt = await host.interrupt("ask", {"id": "e1"})
     first, second = await asyncio.gather(*(host.tool("ask").resume(interrupt, YES) for _ in range(2)))

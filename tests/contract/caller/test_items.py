@@ -9,14 +9,13 @@ import pytest
 
 from grundlag_bus import ActionFailed, InternalError, ItemStore, ToolContext, ToolInterrupt
 from tests.support.contract_registry import seen
-from tests.support.hosts import Host, also_before_rabbitmq
+from tests.support.hosts import Host
 
 
 def held(items: ItemStore) -> list[tuple[str, Any]]:
     return [(item.type, item.data) for item in items]
 
 
-@also_before_rabbitmq
 @pytest.mark.parametrize(
     ("how", "end"),
     [
@@ -46,7 +45,6 @@ async def test_emitted_items_keep_their_ids_and_times(host: Host) -> None:
     assert set(reply.response.items[0]) == {"id", "type", "data", "createdAt"}
 
 
-@also_before_rabbitmq
 async def test_the_action_sees_the_callers_items_in_order(host: Host) -> None:
     items = ItemStore()
     for number, kind in enumerate(("note", "place", "note")):

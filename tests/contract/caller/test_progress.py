@@ -11,10 +11,9 @@ import structlog.testing
 from grundlag_bus import DeadlineExceededError, ItemStore, Progress, ToolContext
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
-from tests.support.hosts import Host, also_before_rabbitmq
+from tests.support.hosts import Host
 
 
-@also_before_rabbitmq
 @pytest.mark.parametrize("action", ["work", "workInThread"])
 async def test_progress_arrives_in_order_and_the_last_of_it_before_the_reply(host: Host, action: str) -> None:
     heard: list[Progress] = []
@@ -41,7 +40,6 @@ async def test_the_start_is_told_first(host: Host) -> None:
     assert only.started is not None
 
 
-@also_before_rabbitmq
 async def test_a_call_that_is_put_off_says_until_when(host: Host) -> None:
     heard: list[Progress] = []
     await host.execute("later", {"times": 1, "after": 0}, ToolContext(on_progress=heard.append))
@@ -49,7 +47,6 @@ async def test_a_call_that_is_put_off_says_until_when(host: Host) -> None:
     assert [progress.started is not None for progress in heard] == [True, False, True]
 
 
-@also_before_rabbitmq
 async def test_early_items_are_there_before_the_call_ends(host: Host) -> None:
     heard: list[Progress] = []
     items = ItemStore()

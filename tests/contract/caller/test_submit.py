@@ -25,7 +25,7 @@ from grundlag_bus.schema.codec import MAX_BYTES
 from grundlag_bus.schema.progress import Progress
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
-from tests.support.hosts import BEHIND_HTTP, Host, also_before_rabbitmq, on_buses
+from tests.support.hosts import BEHIND_HTTP, Host, on_buses
 
 
 def starts() -> dict[str, float]:
@@ -37,7 +37,6 @@ def code_of(response: Response) -> str:
     return response.code
 
 
-@also_before_rabbitmq
 async def test_a_submitted_call_runs_and_its_reply_can_be_had_more_than_once(host: Host) -> None:
     submission = await host.bus.submit("contractHold", {"name": "a"})
     await eventually(lambda: seen.runs["hold a"])
