@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import traceback
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -95,9 +96,14 @@ class Logged:
 
     def _count(self, _: Any, __: str, line: Any) -> Any:
         self.events[line["event"]] += 1
-        if line["event"] in ("serving_failed", "receiver_failed", "progress_listener_failed"):
+        if line["event"] == "bus.connection_lost" or (line.get("exc_info") and line["event"] != "action_raised"):
             self.defects.append(dict(line, why=traceback.format_exc()))
         raise structlog.DropEvent
+
+    def in_loop(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Take what the event loop would log: a callback or an asyncio task that raised."""
+        error = context.get("exception")
+        self.defects.append({"why": "".join(traceback.format_exception(error)) if error else context["message"]})
 
 
 class Stage:
@@ -117,6 +123,7 @@ class Stage:
         self.running: RunningWorker
 
     async def __aenter__(self) -> Self:
+        asyncio.get_running_loop().set_exception_handler(self.logged.in_loop)
         await self.transport.open()
         self._opened.push_async_callback(self.transport.close)
         topology = self.transport.topology
@@ -129,6 +136,8 @@ class Stage:
 
     async def __aexit__(self, *_: object) -> None:
         await self._opened.aclose()
+        gc.collect()  # an asyncio task whose error nobody took tells of it then
+        assert not self.logged.defects, self.logged.defects[0]["why"]
 
     async def start_worker(self) -> None:
         """Start one more worker, with keys and provider as the first."""
