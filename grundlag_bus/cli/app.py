@@ -215,6 +215,21 @@ def call(  # noqa: PLR0913  the command's options
         str, typer.Argument(metavar="[JSON]", help="The input; - reads it from stdin.", show_default=False)
     ] = "{}",
     *,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="Go on with a call that asked: what --json printed of it; with the same input.",
+            show_default=False,
+        ),
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(
+            "--answer", metavar="JSON", help="With --state: the answer to what was asked.", show_default=False
+        ),
+    ] = None,
     url: UrlOrHost = None,
     namespace: Namespace = "grundlag",
     registry: Registry = None,
@@ -230,7 +245,17 @@ def call(  # noqa: PLR0913  the command's options
 
     source = choose_source(ctx, url=url, namespace=namespace, registry=registry)
     level = log_level(ctx, "warning")
-    return run_call(source, function, text, user=user, timeout=timeout, as_json=as_json, level=level)
+    return run_call(
+        source,
+        function,
+        text,
+        state=state,
+        answer=answer,
+        user=user,
+        timeout=timeout,
+        as_json=as_json,
+        level=level,
+    )
 
 
 app.command("submit")(submit)

@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.cli.exits import Exit, say
@@ -15,13 +15,15 @@ from grundlag_bus.cli.running import run
 from grundlag_bus.cli.source import in_time
 from grundlag_bus.cli.summary import in_json
 from grundlag_bus.cli.terminal import Terminal
-from grundlag_bus.errors import ConfigurationError, Issue, NotJsonError
+from grundlag_bus.errors import ConfigurationError, EnvelopeError, Issue, NotJsonError
 from grundlag_bus.schema.codec import parse
-from grundlag_bus.schema.envelope import Completed, Failed, Interrupted
+from grundlag_bus.schema.envelope import Completed, Failed, Interrupted, response_from_json
 from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.tools import ItemStore, ToolContext, ToolResumption
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from grundlag_bus.adapters import Bus
     from grundlag_bus.cli.source import Source
     from grundlag_bus.schema.envelope import Response
@@ -30,11 +32,32 @@ if TYPE_CHECKING:
 _SHOWN_ITEMS = 20
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A question that was asked by an earlier call. resumption: with the answer to it, where there is one."""
+
+    asked: Interrupted
+    resumption: ToolResumption | None
+
+
 def call(  # noqa: PLR0913  the command's options
-    source: Source, function: str, text: str, *, user: str | None, timeout: float | None, as_json: bool, level: str
+    source: Source,
+    function: str,
+    text: str,
+    *,
+    state: Path | None,
+    answer: str | None,
+    user: str | None,
+    timeout: float | None,
+    as_json: bool,
+    level: str,
 ) -> int:
-    """Call a function with JSON (`-`: from stdin) and print how it ended. Raises ConfigurationError, TransportError."""
+    """Call a function with JSON (`-`: from stdin) and print how it ended. Raises ConfigurationError, TransportError.
+
+    state: a file with what an earlier call printed that was interrupted; answer: to it, as JSON.
+    """
     value = read_input(text)
+    before = _before(state, answer, by=user)
 
     async def work() -> int:
         until = None if timeout is None or source.registry is not None else time.monotonic() + timeout
@@ -43,7 +66,7 @@ def call(  # noqa: PLR0913  the command's options
                 await check_name(bus, function, source)
             listener = ProgressLines(function) if Terminal.is_there() else None
             context = ToolContext(user_id=user, timeout=timeout, items=ItemStore(), on_progress=listener)
-            response = await _converse(bus, function, value, context, first=_left(until) or timeout)
+            response = await _converse(bus, function, value, context, first=_left(until) or timeout, before=before)
         print_response(function, response, as_json=as_json)
         return _exit_of(response)
 
@@ -104,12 +127,35 @@ def _key(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()
 
 
-async def _converse(bus: Bus, function: str, value: Any, context: ToolContext, *, first: float | None) -> Response:
+def _before(state: Path | None, answer: str | None, *, by: str | None) -> Before | None:
+    """Read what an earlier call asked, and the answer. Raises ConfigurationError, OSError."""
+    if state is None:
+        if answer is not None:
+            raise ConfigurationError("An answer goes to a call that asked: add --state with what --json printed of it.")
+        return None
+    try:
+        asked = response_from_json(parse(state.read_bytes()))
+    except (NotJsonError, EnvelopeError, KeyError, TypeError):
+        asked = None
+    if not isinstance(asked, Interrupted):
+        raise ConfigurationError(f"No question is in {state}: give what `call --json` printed as it exited with 3.")
+    if answer is None:
+        return Before(asked, None)
+    return Before(asked, ToolResumption(asked.interrupt_id, read_input(answer), asked.state, by=by))
+
+
+async def _converse(  # noqa: PLR0913  what a call is made of
+    bus: Bus, function: str, value: Any, context: ToolContext, *, first: float | None, before: Before | None
+) -> Response:
     """Call, and answer on the terminal what the action asks, until it ends or nobody answers.
 
-    first: seconds of the first call, which are fewer than the context's by what was done before.
+    first: seconds of the first call, which are fewer than the context's by what was done before; before: goes on.
     """
-    response = await _called(bus, function, value, replace(context, timeout=first))
+    if before is not None and before.resumption is None:
+        response: Response = before.asked
+    else:
+        resumption = None if before is None else before.resumption
+        response = await _called(bus, function, value, replace(context, timeout=first, resumption=resumption))
     while isinstance(response, Interrupted) and Terminal.is_there():
         answered = await _answer(bus, function, value, context, response)
         if answered is None:
@@ -172,6 +218,9 @@ def print_response(function: str, response: Response, *, as_json: bool) -> None:
         case Completed(result):
             print_json(result, one_line=False)
         case Interrupted(message=message):
-            say(f'{function} asks "{message}" and nobody answered: call it on a terminal.')
+            say(
+                f'{function} asks "{message}" and nobody answered: call it on a terminal, or with --json, whose line '
+                "--state takes."
+            )
         case Failed(code, message, _, retryable):
             say(f"{function} failed ({code}): {message}{' It may succeed later.' if retryable else ''}")

@@ -87,6 +87,25 @@ def test_an_interrupt_that_nobody_can_answer_is_told_without_its_control_charact
     assert "\x1b" not in ended.err
 
 
+def test_a_call_that_asked_goes_on_with_what_was_printed_of_it(cli: CommandLine, tmp_path: Path) -> None:
+    given = '{"title":"Tea","startsAt":"2026-12-01T12:00:00Z"}'
+    created = cli.run("call", "calendarCreateEvent", given, "--registry", DEMO, "--json").response["result"]
+    delete = ("call", "calendarDeleteEvent", json.dumps(created), "--registry", DEMO, "--json")
+    asked = cli.run(*delete)
+    (tmp_path / "asked.json").write_text(asked.out)
+    unanswered = cli.run(*delete, "--state", "asked.json")
+    assert (unanswered.code, unanswered.response) == (3, asked.response)
+    ended = cli.run(*delete, "--state", "asked.json", "--answer", '{"approved":true}')
+    assert (ended.code, ended.response["result"]["deleted"]) == (0, True)
+
+
+@pytest.mark.parametrize("more", [("--answer", "true"), ("--state", "asked.json")])
+def test_a_call_that_did_not_ask_cannot_go_on(cli: CommandLine, tmp_path: Path, more: tuple[str, ...]) -> None:
+    (tmp_path / "asked.json").write_text('{"status":"completed","result":1,"items":[]}')
+    ended = cli.run("call", "demoAdd", "{}", "--registry", DEMO, *more)
+    assert (ended.code, "--json" in ended.sentence) == (2, True)
+
+
 def test_what_an_action_raises_is_logged_as_a_json_line_and_stdout_stays_clean(cli: CommandLine) -> None:
     ended = cli.run("call", "formCrash", "--registry", FORM, "--json")
     assert (ended.code, ended.response["code"]) == (1, "internal")
