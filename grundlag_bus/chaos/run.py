@@ -102,7 +102,6 @@ async def run_chaos(  # noqa: PLR0913  what a run is made of
             kept_share=size.kept_share,
             rate=size.rate / size.callers,
             at_once=size.at_once,
-            until=math.inf,
             timeout=size.timeout,
         )
         run = _Run(ground, nemesis, config, size, environment, tell)
@@ -151,12 +150,9 @@ class _Run:
         self.tell("starting workers")
         fleet.start("worker")
         await until_began(self.workers, within=_BEGINS_WITHIN)
-        self.until = time.monotonic() + seconds
-        for each in self.members:
-            each.until(self.until)
-        self.tell(f"calling for {seconds:g} s")
         fleet.start("caller")
         await until_began(self.callers, within=_BEGINS_WITHIN)
+        self.tell(f"calling for {seconds:g} s")
         field = Field(
             victims=lambda: self.members,
             url=self.ground.url,
@@ -168,10 +164,12 @@ class _Run:
         with History(file_of(self.folder, "nemesis", 1)) as history:
             raging = asyncio.get_running_loop().create_task(self._rage(field, history))
             try:
-                await asyncio.sleep(self.until - time.monotonic())
+                await asyncio.sleep(seconds)
             finally:
                 raging.cancel()
                 await asyncio.wait({raging}, timeout=_HEALS_WITHIN)
+        self.until = time.monotonic()
+        self.config.over.touch()
         if not raging.cancelled():
             raging.result()
 

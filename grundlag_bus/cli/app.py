@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from grundlag_bus.cli.chaos import chaos
 from grundlag_bus.cli.client import client
 from grundlag_bus.cli.dead import dead
 from grundlag_bus.cli.doctor import doctor
@@ -49,6 +50,7 @@ app.add_typer(dead, name="dead")
 app.add_typer(client, name="client")
 app.add_typer(namespace, name="namespace")
 app.command("doctor")(doctor)
+app.command("chaos")(chaos)
 
 
 @app.callback(invoke_without_command=True)

@@ -64,7 +64,7 @@ class _Calling:
     async def go_on(self, calls: asyncio.TaskGroup, ordinal: int) -> None:
         """Begin calls at the rate, as far as there is room in flight."""
         due = time.monotonic()
-        while time.monotonic() < self._config.until and not self._life.stop.is_set():
+        while not (self._config.over.exists() or self._life.stop.is_set()):
             await asyncio.sleep(due - time.monotonic())
             await self.turn(calls, ordinal)
             ordinal += 1

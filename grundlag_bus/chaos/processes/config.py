@@ -19,8 +19,7 @@ class Config:
     """Everything about one life of a process.
 
     run: tells the ids of this run from any other's; ledger: the address of the database; rate: calls a second;
-    at_once: calls in flight; until: the instant after which a caller begins no more; timeout: seconds until a call's
-    deadline.
+    at_once: calls in flight; timeout: seconds until a call's deadline.
     """
 
     url: str
@@ -35,12 +34,16 @@ class Config:
     kept_share: float
     rate: float
     at_once: int
-    until: float
     timeout: float
 
     @property
     def history(self) -> Path:
         return file_of(Path(self.folder), self.name, self.life)
+
+    @property
+    def over(self) -> Path:
+        """Once this file is there, no caller begins another call."""
+        return Path(self.folder) / "over"
 
     @property
     def keys(self) -> Path:

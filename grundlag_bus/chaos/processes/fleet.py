@@ -24,6 +24,8 @@ _PAUSE = 0.25
 _LONGEST_PAUSE = 4.0
 _LIVED = 5.0
 """Seconds after which a process that died had begun well: the next one is started at once."""
+_BEGINS_IN = 3
+"""Lives: a process that died in each of them before it began will not begin at all."""
 _GOES_WITHIN = 30.0
 _LOOKED_EVERY = 0.05
 
@@ -53,10 +55,6 @@ class Member:
         """None while it is down."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
-
-    def until(self, instant: float) -> None:
-        """Say when its load ends, before it is started."""
-        self._config = replace(self._config, until=instant)
 
     def has_begun(self) -> bool:
         """Whether any life of it has begun its work."""
@@ -179,8 +177,8 @@ async def until_began(members: Sequence[Member], *, within: float) -> None:
     end = loop.time() + within
     for member in members:
         while not member.has_begun():
-            if loop.time() > end:
+            if loop.time() > end or member.lives > _BEGINS_IN:
                 raise ConfigurationError(
-                    f"The process {member.name} did not begin within {within:g} s; it said: {member.last_said()}."
+                    f"The process {member.name} does not begin; it said at last: {member.last_said().rstrip('.')}."
                 )
             await asyncio.sleep(_LOOKED_EVERY)
