@@ -29,7 +29,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grundlag_bus.chaos.field import CLOCK_JUMP, QUEUE_DELETION
+from grundlag_bus.chaos.field import CLOCK_JUMP, QUEUE_DELETION, RECOVERS_WITHIN
 from grundlag_bus.chaos.history import CALLER_DIED
 from grundlag_bus.chaos.provider import FAILURE
 
@@ -73,16 +73,22 @@ class Faults:
 
     def deleted(self, case: Case, end: Ended) -> bool:
         """Whether a queue in which the call may have waited was deleted meanwhile."""
-        for mark in self.during(case.first.at, end.at):
-            waits_there = mark.target == case.first.queue or (_LADDER in mark.target and case.first.kind in _DELAYED)
-            if mark.fault == QUEUE_DELETION and waits_there:
-                return True
-        return False
+        return any(_waits_there(case, mark) for mark in self.during(case.first.at, end.at))
+
+    def missing(self, case: Case, end: Ended) -> bool:
+        """Whether the queue in which the call was to wait was deleted, and may not have been there again."""
+        return any(_waits_there(case, mark) for mark in self.during(case.first.at - RECOVERS_WITHIN, end.at))
 
     @property
     def clocks(self) -> bool:
         """Whether a process had a wrong clock at any time."""
         return any(mark.fault == CLOCK_JUMP for mark in self.marks)
+
+
+def _waits_there(case: Case, deletion: Mark) -> bool:
+    if deletion.fault != QUEUE_DELETION:
+        return False
+    return deletion.target == case.first.queue or (_LADDER in deletion.target and case.first.kind in _DELAYED)
 
 
 def broken_by(case: Case, faults: Faults, stored: Sequence[int]) -> Iterator[Broken]:
@@ -147,7 +153,7 @@ def _unexpected(case: Case, end: Ended, faults: Faults) -> tuple[str, str] | Non
         "cancelled": kind == "cancelled",
         CALLER_DIED: not case.first.repeatable and end.by == "caller",
         "deadline_exceeded": faults.clocks or end.at >= case.last.until - _NEARLY,
-        "provider_unavailable": faults.deleted(case, end),
+        "provider_unavailable": faults.missing(case, end),
         "overloaded": met,
         "attempts_exhausted": met,
         "outcome_unknown": met or kind == "cancelled",

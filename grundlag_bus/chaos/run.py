@@ -18,10 +18,11 @@ from grundlag_bus.chaos.history import History, Mailbox, file_of, read_all
 from grundlag_bus.chaos.processes.config import KEYS_FILE, Config
 from grundlag_bus.chaos.processes.fleet import Member, fleet_of, until_began
 from grundlag_bus.chaos.provider import KEPT
-from grundlag_bus.chaos.remains import open_administration, remove, take_remains, until_empty
+from grundlag_bus.chaos.remains import remove, take_remains, until_empty
 from grundlag_bus.providers.seal import SealKeys
 from grundlag_bus.schema.envelope import new_call_id
 from grundlag_bus.store.store import Store
+from grundlag_bus.transport.rabbitmq import RabbitAdministration
 from grundlag_bus.transport.topology import Topology
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ async def run_chaos(  # noqa: PLR0913  what a run is made of
     seed: decides what is called; folder: an empty one, for histories and logs; environment: that of the processes;
     tell: hears how far it is. Raises ConfigurationError, BusUnreachableError, StoreAwayError.
     """
-    bus = await open_administration(ground.url)
+    bus = await RabbitAdministration.open(ground.url)
     await bus.close()
     SealKeys.generate().save(folder / KEYS_FILE)
     ledger = ground.ledger or f"sqlite:///{folder / 'ledger.sqlite'}"

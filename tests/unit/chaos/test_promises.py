@@ -107,7 +107,9 @@ class TestCodes:
     def test_a_queue_that_was_deleted_may_be_missing(self) -> None:
         made_up = MadeUp(how="provider_unavailable", by="caller")
         assert promises([*made_up.records, fault()]) == ["unexpected"]
-        assert promises([*made_up.records, fault(QUEUE_DELETION, target=QUEUE, at=11, until=11)]) == []
+        for deletion in (11.0, 9.5, 1.0):
+            assert promises([*made_up.records, fault(QUEUE_DELETION, target=QUEUE, at=deletion, until=deletion)]) == []
+        assert promises([*made_up.records, fault(QUEUE_DELETION, at=9.5, until=9.5)]) == ["unexpected"]
 
 
 class TestDeadCallers:
