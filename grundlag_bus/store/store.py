@@ -130,8 +130,13 @@ class Store:
         """
         async with self._asking():
             connection = await self._long.writing.connect()
-            transaction = await connection.begin()
-        return transaction.connection
+            try:
+                _ = await connection.begin()
+            except BaseException:
+                # A driver goes on with what it was told to begin, and holds up all who write once it has.
+                await asyncio.shield(connection.close())
+                raise
+        return connection
 
     def insert_new(
         self, table: Table, row: Mapping[str, Any], *, each: Subquery | None = None

@@ -41,6 +41,7 @@ class Lease:
         self._presence = presence
         self._store = store
         self._connection: AsyncConnection | None = None
+        self._closed = False
         self._whole = False
 
     @property
@@ -138,7 +139,8 @@ class Lease:
         return recorded
 
     async def close(self) -> None:
-        """Give up what was not committed. Idempotent."""
+        """Give up what was not committed, and what is begun only later. Idempotent."""
+        self._closed = True
         await self._roll_back()
 
     async def _roll_back(self) -> None:
@@ -147,7 +149,11 @@ class Lease:
             await self._presence.once(_close(connection))
 
     def _keep(self, connection: AsyncConnection) -> None:
-        self._connection = connection
+        """Take a transaction that began when nobody waited for it any more: it may hold up all who write."""
+        if self._closed:
+            self._presence.beside(_close(connection))
+        else:
+            self._connection = connection
 
 
 async def _close(connection: AsyncConnection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,20 +60,30 @@ class Presence:
         Whoever waits may be cancelled, and what was asked is not: it goes to its end, since half of a transaction is
         what nobody can tell. late: then called with the answer.
         """
-        asked = asyncio.get_running_loop().create_task(question)
-        self._asked.add(asked)
-        asked.add_done_callback(self._asked.discard)
+        asked = self._begin(question)
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
             asked.add_done_callback(partial(_answered_late, late=late))
             raise
 
+    def beside(self, question: Coroutine[Any, Any, object]) -> None:
+        """Ask what nobody waits for."""
+        _ = self._begin(question)
+
+    def _begin(self, question: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        asked = asyncio.get_running_loop().create_task(question)
+        self._asked.add(asked)
+        asked.add_done_callback(self._asked.discard)
+        return asked
+
     async def settle(self, *, within: float) -> None:
-        """Wait that many seconds for what was asked."""
+        """Wait that many seconds for what was asked, and for what was asked because of that."""
         self._beside.cancel()
-        if self._asked:
-            await asyncio.wait(self._asked, timeout=within)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._asked:
+                    await asyncio.wait(self._asked)
 
     async def away(self, error: StoreAwayError) -> None:
         """Return when the store serves. One that does so at once has lost a connection, and nobody hears of it."""

@@ -135,3 +135,16 @@ async def test_a_store_whose_connections_were_ended_says_so_and_serves_again(pos
         with pytest.raises(StoreAwayError):
             await store.ping()
         await store.ping()
+
+
+async def test_a_transaction_that_could_not_begin_keeps_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grundlag_bus.store.store.WITHIN", 0.2)
+    url = f"sqlite:///{tmp_path}/store.sqlite"
+    async with await Store.open(url) as store, await Store.open(url) as other:
+        before = await other.begin_long()
+        with pytest.raises(StoreAwayError, match="locked"):
+            _ = await store.begin_long()
+        assert "Current Checked out connections: 0" in store._long.engine.pool.status()
+        await before.close()
