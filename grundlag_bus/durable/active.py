@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from grundlag_bus.durable.reuse import Reuse
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,9 +29,11 @@ class ActiveRun:
     """
 
     journal: StoredJournal
+    reuse: Reuse
 
     def __init__(self, claimed: Claimed) -> None:
         self.claimed = claimed
+        self.reuse = Reuse()
         self.waiting: set[str] = set()
         self.parked_with: frozenset[str] = frozenset()
         self.closing = claimed.cancelling

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from grundlag_bus.durable.outcome import CANCELLED, Outcome, failed
+from grundlag_bus.durable.reuse import Reuse
 from grundlag_bus.errors import (
     ScriptError,
     ScriptFailedError,
@@ -110,9 +111,11 @@ class Advancing:
     async def _context(self, active: ActiveRun, spec: Mapping[str, Any]) -> ToolContext:
         """Make what the run's calls are given, with the items that they have brought so far."""
         items = ItemStore()
-        if active.journal.entries():
-            for reply in await self._records.of_run(active.hold.run_id):
-                items.fold(Item.from_json(item) for item in reply.response.items)
+        ended = await self._records.of_run(active.hold.run_id) if active.journal.entries() else []
+        for each in ended:
+            items.fold(Item.from_json(item) for item in each.response.items)
+        if active.claimed.retry_of is not None:
+            active.reuse = Reuse(await self._records.of_run(active.claimed.retry_of), ended)
         claimed = active.claimed
         return ToolContext(
             user_id=claimed.user_id, call_id=claimed.hold.run_id, items=items, timeout=spec.get("timeout")

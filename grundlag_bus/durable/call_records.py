@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import null, select, update
 
 from grundlag_bus.durable.records import LeaseLostError, wake
-from grundlag_bus.schema.envelope import Call, Reply, decode_call, decode_reply, encode_call, encode_reply
+from grundlag_bus.schema.envelope import Call, Reply, Response, decode_call, decode_reply, encode_call, encode_reply
 from grundlag_bus.store.tables import run_calls, runs
 
 if TYPE_CHECKING:
@@ -30,32 +30,45 @@ class RecordedCall:
     reply: Reply | None
 
 
+@dataclass(frozen=True, slots=True)
+class EndedCall:
+    """A call of a run, and how it ended."""
+
+    call: Call
+    response: Response
+
+
 class CallRecords:
     """Reads and writes them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def record(self, hold: Hold, call: Call) -> RecordedCall:
-        """Write down that a call is about to be sent, or return what is known of it. Raises LeaseLostError."""
+    async def record(self, hold: Hold, call: Call, reply: Reply | None = None) -> RecordedCall:
+        """Write down that a call is about to be sent, or return what is known of it. Raises LeaseLostError.
+
+        reply: how it ends, where that is known before.
+        """
         row = {
             "call_id": call.call_id,
             "run_id": hold.run_id,
-            "phase": "recorded",
+            "phase": "recorded" if reply is None else "ended",
             "call": encode_call(call),
             "deadline": call.deadline,
+            "reply": null() if reply is None else encode_reply(reply),
             "created_at": self._store.now,
+            "ended_at": null() if reply is None else self._store.now,
         }
         mine = (runs.c.run_id == hold.run_id, runs.c.fence == hold.fence, runs.c.owner.is_not(None))
         async with self._store.transaction() as connection:
             if await connection.scalar(select(runs.c.run_id).where(*mine).with_for_update()) is None:
                 raise LeaseLostError(hold.run_id)
             if (await connection.execute(self._store.insert_new(run_calls, row))).rowcount == 1:
-                return RecordedCall(call, is_new=True, published=False, reply=None)
+                return RecordedCall(call, is_new=True, published=False, reply=reply)
             known = select(run_calls.c.phase, run_calls.c.call, run_calls.c.reply)
             found = (await connection.execute(known.where(run_calls.c.call_id == call.call_id))).one()
-        reply = None if found.reply is None else decode_reply(found.reply)
-        return RecordedCall(decode_call(found.call), is_new=False, published=found.phase == "published", reply=reply)
+        ended = None if found.reply is None else decode_reply(found.reply)
+        return RecordedCall(decode_call(found.call), is_new=False, published=found.phase == "published", reply=ended)
 
     async def renew(self, call: Call) -> None:
         """Write down that a call, of which it is unsure whether the broker has it, is about to be sent again."""
@@ -112,13 +125,13 @@ class CallRecords:
                 found.extend((await connection.scalars(read)).all())
         return [decode_reply(reply) for reply in found]
 
-    async def of_run(self, run_id: str) -> list[Reply]:
-        """Read the replies that a run has had, as they came."""
+    async def of_run(self, run_id: str) -> list[EndedCall]:
+        """Read the calls of a run that have ended, as they ended."""
         ended = (run_calls.c.run_id == run_id, run_calls.c.reply.is_not(None))
-        read = select(run_calls.c.reply).where(*ended).order_by(run_calls.c.ended_at, run_calls.c.call_id)
+        read = select(run_calls.c.call, run_calls.c.reply).where(*ended)
         async with self._store.transaction() as connection:
-            found = (await connection.scalars(read)).all()
-        return [decode_reply(reply) for reply in found]
+            rows = (await connection.execute(read.order_by(run_calls.c.ended_at, run_calls.c.call_id))).all()
+        return [EndedCall(decode_call(row.call), decode_reply(row.reply).response) for row in rows]
 
     async def mailbox_lost(self) -> None:
         """Write down that replies may be gone: of every call without one it is unsure whether the bus has it."""

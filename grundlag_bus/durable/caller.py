@@ -20,7 +20,7 @@ from grundlag_bus.durable.active import current
 from grundlag_bus.durable.failpoints import reach
 from grundlag_bus.durable.records import LeftError
 from grundlag_bus.errors import StoreAwayError, TopologyMismatchError, TransportClosedError, TransportError
-from grundlag_bus.schema.envelope import Call, Failed, Reply, encode_call
+from grundlag_bus.schema.envelope import Call, Failed, Reply, Response, encode_call
 from grundlag_bus.tools.endings import cancelled, deadline_exceeded, ended_here, outcome_unknown
 from grundlag_bus.transport.base import Message
 
@@ -103,9 +103,13 @@ class RunCaller:
 
     async def _send(self, active: ActiveRun, call: Call) -> Reply | float:
         """Bring a call onto the broker where it is not, and return its deadline, or how it ended."""
-        recorded = await self._writes.do(self._records.record(active.hold, call))
+        result = active.reuse.take(call)
+        known = None if result is None else _reply(call, result)
+        recorded = await self._writes.do(self._records.record(active.hold, call, known))
         if recorded.is_new:
             reach("call.recorded")
+        elif result is not None:
+            active.reuse.give_back(call, result)
         if recorded.reply is not None:
             return recorded.reply
         if active.closing:
@@ -154,8 +158,12 @@ class RunCaller:
             return await self._end(call, outcome_unknown(call, told, published=True))
         return await self._end(call, deadline_exceeded(call, published=True))
 
-    async def _end(self, call: Call, response: Failed) -> Reply:
-        return await self._writes.do(self._records.end(ended_here(call, response)))
+    async def _end(self, call: Call, response: Response) -> Reply:
+        return await self._writes.do(self._records.end(_reply(call, response)))
+
+
+def _reply(call: Call, response: Response) -> Reply:
+    return Reply(call.call_id, response, "caller", call.generation, call.attempt)
 
 
 def _needs_ledger(call: Call) -> Failed:

@@ -91,7 +91,7 @@ class Host:
     def open(self) -> None:
         loop = asyncio.get_running_loop()
         self._going = [
-            loop.create_task(self._repeat(self._take, POLL), name="runs: take"),
+            loop.create_task(self._repeat(self._round, POLL), name="runs: take"),
             loop.create_task(self._repeat(self._sweep, POLL), name="runs: sweep"),
             loop.create_task(self._repeat(self._renew, self._lease / 3, rings=False), name="runs: renew"),
         ]
@@ -107,6 +107,15 @@ class Host:
         await self._writes.settle()
         with suppress(StoreAwayError):
             await self._writes.do(self._records.release(self.name))
+
+    async def take(self) -> int:
+        """Take what is due, as far as there is room, and return how many runs that is. Raises StoreAwayError."""
+        room = self._concurrency - len(self._active)
+        taken = await self._writes.do(self._records.claim(self.name, room)) if room > 0 else []
+        for claimed in taken:
+            reach("run.claimed")
+            self._begin(claimed)
+        return len(taken)
 
     def lost_replies(self) -> None:
         """Begin anew with all that waits for replies."""
@@ -135,13 +144,9 @@ class Host:
             else:
                 await rung(event, within=pause)
 
-    async def _take(self) -> None:
+    async def _round(self) -> None:
         """Take what is due, and see what is new for what is here."""
-        room = self._concurrency - len(self._active)
-        if room > 0:
-            for claimed in await self._writes.do(self._records.claim(self.name, room)):
-                reach("run.claimed")
-                self._begin(claimed)
+        await self.take()
         if self._active:
             await self._look(await self._records.ready(tuple(self._active)))
 

@@ -56,6 +56,7 @@ class Claimed:
     answerer: str | None
     spec: bytes
     cancelling: bool
+    retry_of: str | None
 
 
 class RunRecords:
@@ -73,11 +74,19 @@ class RunRecords:
             if not ids:
                 return []
             values = {"owner": owner, "fence": runs.c.fence + 1, "due_at": self._store.now + self._lease, "ready": 0}
-            names = ("run_id", "fence", "kind", "user_id", "answerer", "spec", "cancelling")
+            names = ("run_id", "fence", "kind", "user_id", "answerer", "spec", "cancelling", "retry_of")
             taken = update(runs).where(runs.c.run_id.in_(ids)).values(values)
             rows = (await connection.execute(taken.returning(*(runs.c[name] for name in names)))).all()
         return [
-            Claimed(Hold(row.run_id, row.fence), row.kind, row.user_id, row.answerer, row.spec, bool(row.cancelling))
+            Claimed(
+                Hold(row.run_id, row.fence),
+                row.kind,
+                row.user_id,
+                row.answerer,
+                row.spec,
+                bool(row.cancelling),
+                row.retry_of,
+            )
             for row in rows
         ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
-from grundlag_bus._version import __version__
 from grundlag_bus.durable.advancing import Advancing
 from grundlag_bus.durable.answering import Answering, Given
 from grundlag_bus.durable.bell import Bell, rung
@@ -17,36 +16,38 @@ from grundlag_bus.durable.notices import Notices
 from grundlag_bus.durable.offers import Offers
 from grundlag_bus.durable.reading import PAGE, Reading
 from grundlag_bus.durable.records import CHANNEL, RunRecords
-from grundlag_bus.durable.starting import NewRun, Starting
+from grundlag_bus.durable.starting import (
+    NewRun,
+    Starting,
+    another_try,
+    call_spec,
+    checked_input,
+    name_of,
+    script_spec,
+)
 from grundlag_bus.durable.writes import Writes
 from grundlag_bus.errors import (
-    ActionInputValidationError,
     ActionUnknownError,
     AnswerInvalidError,
     ConfigurationError,
-    Issue,
     NotJsonError,
+    RunStateError,
 )
-from grundlag_bus.sandbox.script.inputs import checked_inputs
 from grundlag_bus.schema.codec import plain
 from grundlag_bus.schema.envelope import new_call_id
-from grundlag_bus.schema.json_schema import JsonValidator
 from grundlag_bus.store.retention import KEPT_FOR
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from grundlag_bus.adapters import Bus
-    from grundlag_bus.durable.values import OpenInterrupt, Run, RunEntry, Status
+    from grundlag_bus.durable.values import Kind, OpenInterrupt, Run, RunEntry, Status
     from grundlag_bus.sandbox.script import Limits
     from grundlag_bus.store.store import Store
 
 CONCURRENCY = 64
 LEASE = 10.0
 _LOOK_AGAIN = 0.5
-_LONGEST_ID = 64
-_LONGEST_NAME = 200
-_LONGEST_USER = 255
 
 
 class Runs:
@@ -151,20 +152,7 @@ class Runs:
         often it is started. Raises ActionUnknownError, ActionInputValidationError, ConfigurationError, RunStateError.
         """
         provider, action = await self._offers.function(function, without_ledger=self._without_ledger)
-        try:
-            data = plain(input)
-        except NotJsonError as error:
-            raise ActionInputValidationError(action.id, [error.issue]) from error
-        if issues := JsonValidator(action.input).issues(data):
-            raise ActionInputValidationError(action.id, issues)
-        spec = {
-            "function": function,
-            "providerId": provider.id,
-            "actionId": action.id,
-            "input": data,
-            "timeout": timeout,
-            "versions": {"grundlagBus": __version__},
-        }
+        spec = call_spec(provider, action, input, timeout=timeout)
         return await self._start("call", function, spec, user_id, answerer, run_id)
 
     async def start_script(  # noqa: PLR0913  the same
@@ -183,36 +171,40 @@ class Runs:
         run, which then fails. Raises ConfigurationError for inputs that a script cannot have, NotJsonError,
         RunStateError.
         """
-        tools = (await self._offers.now()).tools
-        spec = {
-            "source": plain(source),
-            "inputs": checked_inputs(inputs or {}, tools),
-            "timeout": timeout,
-            "versions": {"grundlagBus": __version__},
-        }
-        name = next((line.strip() for line in source.splitlines() if line.strip()), "")
-        return await self._start("script", name, spec, user_id, answerer, run_id)
+        spec = script_spec(source, inputs or {}, (await self._offers.now()).tools, timeout=timeout)
+        return await self._start("script", name_of(source), spec, user_id, answerer, run_id)
+
+    async def retry(self, run_id: str, *, source: str | None = None) -> Run:
+        """Start a run that failed or was cancelled again, as another one, and return that.
+
+        What its calls gave counts for the same calls of the new one, in order: an action that completed is not called
+        again with the same input. source: of a script, what is run instead. Raises RunUnknownError, RunStateError.
+        """
+        run = await self._reading.get(run_id)
+        entries = await self._reading.entries(run_id, limit=2)
+        began = next((dict(entry.entry) for entry in entries if entry.kind == "began"), None)
+        return await self._begin(another_try(run, began, source))
 
     async def _start(  # noqa: PLR0913, PLR0917  what a run is made of
         self,
-        kind: Any,
+        kind: Kind,
         name: str,
         spec: dict[str, Any],
         user_id: str | None,
         answerer: str | None,
         run_id: str | None,
     ) -> Run:
-        for what, text, most in (("userId", user_id, _LONGEST_USER), ("answerer", answerer, _LONGEST_USER)):
-            _ensure_short(what, text, most)
-        _ensure_short("runId", run_id, _LONGEST_ID)
         new = NewRun(
             run_id=run_id or new_call_id(),
             kind=kind,
-            name=name[:_LONGEST_NAME],
+            name=name,
             spec=spec,
             user_id=user_id,
-            answerer=answerer if answerer is not None else user_id,
+            answerer=user_id if answerer is None else answerer,
         )
+        return await self._begin(new)
+
+    async def _begin(self, new: NewRun) -> Run:
         await self._writes.do(self._starting.start(new))
         self._ring()
         return await self._reading.get(new.run_id)
@@ -305,13 +297,7 @@ class Runs:
         found = (await self._offers.now()).manifest.find_function(asked.function)
         if found is None:
             raise ActionUnknownError(f"Nobody announces a function {asked.function!r} any more.")
-        action = found[1]
-        try:
-            data = plain(input)
-        except NotJsonError as error:
-            raise ActionInputValidationError(action.id, [error.issue]) from error
-        if issues := JsonValidator(action.input).issues(data):
-            raise ActionInputValidationError(action.id, issues)
+        data = checked_input(found[1], input)
         return await self._give(interrupt_id, Given("edited", data, by))
 
     async def _give(self, interrupt_id: str, given: Given) -> Run:
@@ -326,6 +312,15 @@ class Runs:
         await self._writes.do(self._starting.cancel(run_id))
         self._ring()
         return await self._reading.get(run_id)
+
+    async def recover(self) -> int:
+        """Take what is due here, the runs of hosts that are gone among it, and return how many those are.
+
+        A host that is open does so by itself, within a second. Raises RunStateError where runs are not driven.
+        """
+        if not self._drives:
+            raise RunStateError("Runs are not driven here: recover where they are, or leave drives=False out.")
+        return await self._host.take()
 
     async def prune(self, *, older_than: float = KEPT_FOR) -> int:
         """Remove runs that ended so many seconds ago, with all that is recorded of them; return how many."""
@@ -349,8 +344,3 @@ class Runs:
         doing = asyncio.get_running_loop().create_task(work)
         self._beside.add(doing)
         doing.add_done_callback(self._beside.discard)
-
-
-def _ensure_short(what: str, text: str | None, most: int) -> None:
-    if text is not None and len(plain(text, at=(what,))) > most:
-        raise NotJsonError(Issue((what,), "too_long", f"it has {len(text)} characters, and the most is {most}"))

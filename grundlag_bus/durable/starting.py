@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from sqlalchemy import delete, select, update
 
+from grundlag_bus._version import __version__
 from grundlag_bus.durable.records import CHANNEL, add_entry, wake
-from grundlag_bus.errors import RunStateError, RunUnknownError
+from grundlag_bus.errors import ActionInputValidationError, Issue, NotJsonError, RunStateError, RunUnknownError
+from grundlag_bus.sandbox.script.inputs import checked_inputs
+from grundlag_bus.schema.codec import digest, plain
+from grundlag_bus.schema.envelope import new_call_id
+from grundlag_bus.schema.json_schema import JsonValidator
 from grundlag_bus.store.tables import interrupts, run_answers, run_calls, run_entries, runs
 
 if TYPE_CHECKING:
-    from grundlag_bus.durable.values import Kind
+    from collections.abc import Container, Mapping
+
+    from grundlag_bus.durable.values import Kind, Run
+    from grundlag_bus.schema.manifest import ActionManifest, ProviderManifest
     from grundlag_bus.store.store import Store
 
 _BATCH = 200
+_LONGEST_ID = 64
+_LONGEST_NAME = 200
+_LONGEST_USER = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +42,84 @@ class NewRun:
     answerer: str | None
     retry_of: str | None = None
     began: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise NotJsonError for what is too long, or no text."""
+        for what, text, most in (
+            ("runId", self.run_id, _LONGEST_ID),
+            ("userId", self.user_id, _LONGEST_USER),
+            ("answerer", self.answerer, _LONGEST_USER),
+        ):
+            if text is not None and len(plain(text, at=(what,))) > most:
+                raise NotJsonError(Issue((what,), "too_long", f"it has {len(text)} characters, and the most is {most}"))
+
+
+def call_spec(
+    provider: ProviderManifest, action: ActionManifest, value: Any, *, timeout: float | None
+) -> dict[str, Any]:
+    """Say what a run of a call is started with. Raises ActionInputValidationError."""
+    return {
+        "function": action.function_name,
+        "providerId": provider.id,
+        "actionId": action.id,
+        "input": checked_input(action, value),
+        "timeout": timeout,
+        "versions": {"grundlagBus": __version__, "input": digest(action.input)},
+    }
+
+
+def script_spec(
+    source: str, inputs: Mapping[str, Any], taken: Container[str], *, timeout: float | None
+) -> dict[str, Any]:
+    """Say what a run of a script is started with. Raises ConfigurationError, NotJsonError."""
+    return {
+        "source": plain(source),
+        "inputs": checked_inputs(inputs, taken),
+        "timeout": timeout,
+        "versions": {"grundlagBus": __version__},
+    }
+
+
+def name_of(source: str) -> str:
+    """Name a script by its first line."""
+    return next((line.strip() for line in source.splitlines() if line.strip()), "")[:_LONGEST_NAME]
+
+
+def checked_input(action: ActionManifest, value: Any) -> Any:
+    """Return an input as plain data. Raises ActionInputValidationError."""
+    try:
+        data = plain(value)
+    except NotJsonError as error:
+        raise ActionInputValidationError(action.id, [error.issue]) from error
+    if issues := JsonValidator(action.input).issues(data):
+        raise ActionInputValidationError(action.id, issues)
+    return data
+
+
+def another_try(run: Run, began: dict[str, Any] | None, source: str | None) -> NewRun:
+    """Make the run that is another try. began: of a script's journal, for its clock and its chance to be the same.
+
+    source: what is run instead. Raises RunStateError.
+    """
+    if run.status not in ("failed", "cancelled"):
+        raise RunStateError(
+            f"The run {run.run_id!r} is {run.status}: only one that failed or was cancelled has another try."
+        )
+    if source is not None and run.kind != "script":
+        raise RunStateError(f"The run {run.run_id!r} is no script: it has no source to be replaced.")
+    spec = {**(run.spec or {}), "versions": run.versions}
+    if source is not None:
+        spec["source"] = plain(source)
+    return NewRun(
+        run_id=new_call_id(),
+        kind=run.kind,
+        name=run.name if source is None else name_of(source),
+        spec=spec,
+        user_id=run.user_id,
+        answerer=run.answerer,
+        retry_of=run.run_id,
+        began=() if began is None else ({**began, "source": spec["source"]},),
+    )
 
 
 class Starting:

@@ -1,0 +1,91 @@
+"""Hosts of runs are killed between any two steps: the run ends as if none had been, and nothing is called twice.
+
+One run is killed at every point in turn, each time in another host process; its workers are in this process.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from grundlag_bus import Ledger, Runs, SealKeys, Store
+from grundlag_bus.durable import failpoints
+from grundlag_bus.store.tables import calls
+from tests.support.contract_registry import seen
+from tests.support.eventually import eventually
+from tests.support.hosts import Host, open_host
+from tests.support.namespaces import delete_namespaces, fresh_namespace
+from tests.support.run_host import Setting, run_host
+from tests.support.runs import ended, entries, question
+
+LEASE = 0.6
+
+SOURCE = """
+import asyncio
+
+first = await contractEcho(1)
+again = await contractFlaky(times=1)
+deferred = await contractLater(times=1, after=0.1)
+await contractEcho(2)
+several = await asyncio.gather(contractAskBeside("a"), contractAskBeside("b"), contractEcho(3))
+for number in range(4, 8):
+    await contractEcho(number)
+[first, again["attempt"], several[0]["approved"], several[1]["approved"], several[2]]
+"""
+CALLS = 11
+ECHOES = 7
+
+
+@pytest.fixture
+async def store(store_url: str) -> AsyncIterator[Store]:
+    async with await Store.open(store_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def host(amqp_url: str, store: Store, tmp_path: Path) -> AsyncIterator[Host]:
+    namespace = fresh_namespace()
+    seen.reset()
+    try:
+        async with open_host("rabbitmq", namespace, amqp_url, SealKeys.generate(), ledger=Ledger(store)) as opened:
+            yield opened
+    finally:
+        seen.reset()
+        await delete_namespaces(amqp_url, [namespace])
+
+
+@pytest.mark.timeout(280)
+async def test_a_host_may_be_killed_between_any_two_steps(
+    host: Host, store: Store, store_url: str, amqp_url: str
+) -> None:
+    setting = Setting(amqp_url, host.namespace, store_url, LEASE)
+    async with Runs(store, host.bus, drives=False) as runs:
+        run = await runs.start_script(SOURCE, user_id="ada")
+        for point in failpoints.POINTS:
+            with run_host(replace(setting, point=point)) as process:
+                for about in ("a", "b") if point == failpoints.POINTS[-1] else ():
+                    await runs.answer(await question(runs, run, about), {"approved": about == "a"}, by="ada")
+                await eventually(lambda: process.exitcode is not None, within=60)
+                assert (point, process.exitcode) == (point, -signal.SIGKILL)
+        done = await ended(runs, run)
+        assert done.value == [{"value": 1}, 2, True, False, {"value": 3}]
+        written = await entries(runs, run)
+    assert [entry["kind"] for entry in written].count("called") == CALLS
+    settled = [entry["call"] for entry in written if entry["kind"] == "settled"]
+    assert sorted(settled) == sorted([*range(CALLS), 4, 5])  # two of them asked first
+    assert (seen.runs["echo"], seen.runs["askBeside"]) == (ECHOES, 2)
+    assert [note[0] for note in seen.notes] == ["flaky"] * 2 + ["later"] * 2 + [
+        "asked",
+        "asked",
+        "answered",
+        "answered",
+    ]
+    async with store.transaction() as connection:
+        rows = (await connection.execute(select(calls))).all()
+    assert len(rows) == CALLS + 2
+    assert {row.phase for row in rows} == {"ended"}
