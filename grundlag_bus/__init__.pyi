@@ -73,6 +73,7 @@ from grundlag_bus.errors import InternalError as InternalError
 from grundlag_bus.errors import InterruptExpiredError as InterruptExpiredError
 from grundlag_bus.errors import InterruptUnknownError as InterruptUnknownError
 from grundlag_bus.errors import Issue as Issue
+from grundlag_bus.errors import LeaseLostError as LeaseLostError
 from grundlag_bus.errors import ModelError as ModelError
 from grundlag_bus.errors import NestedInterruptError as NestedInterruptError
 from grundlag_bus.errors import NotJsonError as NotJsonError

@@ -85,6 +85,10 @@ class StoreAwayError(GrundlagError):
     """The database of a ledger does not answer, or cannot write; whether it did the last thing is unsure."""
 
 
+class LeaseLostError(GrundlagError):
+    """A worker was late, and another one has the call: what its action still does here counts for nothing."""
+
+
 class ServicesClosedError(GrundlagError):
     """A service was asked of `Services` whose call or worker has ended."""
 

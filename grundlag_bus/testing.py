@@ -13,7 +13,10 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from grundlag_bus.adapters.bus import Bus, TransportBus
+from grundlag_bus.providers.checkpoints import as_json
 from grundlag_bus.providers.context import TURN, ActionContext, ActionResumption
 from grundlag_bus.providers.emitting import checked
 from grundlag_bus.providers.provider import Event, undeclared_event
@@ -38,6 +41,7 @@ def context(  # noqa: PLR0913  the fields of a context
     user_id: str | None = None,
     answer: Any = None,
     state: Any = None,
+    checkpointed: Any = None,
     items: Iterable[Item] = (),
     call_id: str | None = None,
     timeout: float = 300.0,
@@ -46,8 +50,9 @@ def context(  # noqa: PLR0913  the fields of a context
     """Make the context of an action for `action.execute(input, context)`.
 
     services: ready instances by type; answer, state: as if the call went on after an interrupt, with a value of the
-    answer model; timeout: seconds until `deadline`. The items that the action emits are in `context.items.emitted`, its
-    events in `context.events`: checked where the action names the event itself, any JSON data where it names its id.
+    answer model; checkpointed: as if it was started again after such a `checkpoint`; timeout: seconds until `deadline`.
+    The items that the action emits are in `context.items.emitted`, its events in `context.events`: checked where the
+    action names the event itself, any JSON data where it names its id. Its checkpoints are in `context.checkpoints`.
     """
     call_id = call_id or new_call_id()
     resumption = None if answer is None else ActionResumption(f"interrupt-of-{call_id}", answer, state, user_id)
@@ -59,19 +64,25 @@ def context(  # noqa: PLR0913  the fields of a context
         deadline=time.time() + timeout,
         user_id=user_id,
         resumption=resumption,
+        checkpointed=checkpointed,
         items=[item.to_json() for item in items],
         logger=logger,
     )
 
 
 class TestedContext(ActionContext[Any]):
-    """The context of an action that a test calls. events: what the action emitted."""
+    """The context of an action that a test calls. events: what the action emitted; checkpoints: what it recorded."""
 
-    __slots__ = ("events",)
+    __slots__ = ("checkpoints", "events")
 
     def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields, emit=self._keep)
+        super().__init__(**fields, emit=self._keep, checkpoint=self._record)
         self.events: list[EmittedEvent] = []
+        self.checkpoints: list[Any] = []
+
+    def _record(self, state: Any) -> Awaitable[None]:
+        self.checkpoints.append(orjson.loads(as_json(state)))
+        return TURN
 
     def _keep(self, event: Event | str, data: Any) -> Awaitable[None]:
         declared = undeclared_event(event) if isinstance(event, str) else event

@@ -91,6 +91,11 @@ class _Turn:
 TURN = _Turn()
 
 
+def _forgotten(_state: Any) -> Awaitable[None]:
+    """Take a checkpoint that no further start asks for."""
+    return TURN
+
+
 def _dropped(_event: Event | str, _data: Any) -> Awaitable[None]:
     """Take an event that nobody listens to."""
     return TURN
@@ -101,12 +106,14 @@ class ActionContext(Generic[AnswerT]):
 
     call_id: an idempotency key, the same each time this call is started; user_id: on whose behalf, as the caller
     claims; resumption: the answer, when the call goes on after an interrupt, else None; deferred: the state that the
-    `Defer` before this start kept, else None; attempt: 1 for the first; trace: where the call belongs, if its caller
-    told. The calls that the action makes pass it on.
+    `Defer` before this start kept, else None; checkpointed: the last state that an earlier start gave to `checkpoint`,
+    else None; attempt: 1 for the first; trace: where the call belongs, if its caller told. The calls that the action
+    makes pass it on.
     """
 
     __slots__ = (
         "_cancelled",
+        "_checkpoint",
         "_deadline",
         "_drain",
         "_emit",
@@ -118,6 +125,7 @@ class ActionContext(Generic[AnswerT]):
         "action_id",
         "attempt",
         "call_id",
+        "checkpointed",
         "deferred",
         "provider_id",
         "resumption",
@@ -138,6 +146,7 @@ class ActionContext(Generic[AnswerT]):
         resumption: ActionResumption[AnswerT] | None = None,
         attempt: int = 1,
         deferred: Any = None,
+        checkpointed: Any = None,
         trace: Trace | None = None,
         items: list[dict[str, Any]] | None = None,
         logger: Logger | None = None,
@@ -145,6 +154,7 @@ class ActionContext(Generic[AnswerT]):
         report: Callable[[Progress], None] = _unheard,
         emit: Callable[[Event | str, Any], Awaitable[None]] = _dropped,
         lease: RunLease | None = None,
+        checkpoint: Callable[[Any], Awaitable[None]] = _forgotten,
     ) -> None:
         self.services = services
         self.call_id = call_id
@@ -154,6 +164,7 @@ class ActionContext(Generic[AnswerT]):
         self.resumption = resumption
         self.attempt = attempt
         self.deferred = deferred
+        self.checkpointed = checkpointed
         self.trace = trace
         self._deadline = deadline
         self._given_items = items
@@ -163,6 +174,7 @@ class ActionContext(Generic[AnswerT]):
         self._report = report
         self._emit = emit
         self._lease = lease
+        self._checkpoint = checkpoint
         self._cancelled = False
 
     @property
@@ -215,6 +227,16 @@ class ActionContext(Generic[AnswerT]):
         Raises ConfigurationError for an event that is not declared, EventInvalidError, EventNotSentError.
         """
         return self._emit(event, data)
+
+    def checkpoint(self, state: Any) -> Awaitable[None]:
+        """Record where the call continues if it is started again, which finds it in `checkpointed`.
+
+        The newest counts, over crashes, drains, retries and deferrals, until the call ends; each begins the
+        `idle_timeout` anew. state: JSON data, 64 KiB at most. `await` it in a coroutine function; in a thread, call it:
+        it returns when it is recorded. In process it is kept for as long as the call goes on. Raises NotJsonError,
+        LeaseLostError when another worker has the call by now, ConfigurationError where the worker has no ledger.
+        """
+        return self._checkpoint(state)
 
     @property
     def fence(self) -> int | None:

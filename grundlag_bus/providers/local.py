@@ -23,6 +23,7 @@ from grundlag_bus.errors import (
 )
 from grundlag_bus.providers import failures, verdicts
 from grundlag_bus.providers.bounds import Bounds, Stop
+from grundlag_bus.providers.checkpoints import Checkpoints
 from grundlag_bus.providers.context import ActionContext, Drain
 from grundlag_bus.providers.disposition import (
     Again,
@@ -61,7 +62,8 @@ class LocalCaller:
 
     namespace: sealed state is bound to it; name: who replies; threads: how many actions that are no coroutine functions
     run at once; cancel_grace: seconds that an action gets to stop when its call is cancelled; limit_of: the seconds
-    that an action of a lane may run; events: where go the events that actions emit.
+    that an action of a lane may run; events: where go the events that actions emit; checkpoints: whether those are kept
+    here for further starts, where no ledger keeps them.
     """
 
     def __init__(  # noqa: PLR0913  settings, all but one keyword-only
@@ -75,6 +77,7 @@ class LocalCaller:
         cancel_grace: float = CANCEL_GRACE,
         limit_of: Callable[[str], float] = lambda _: math.inf,
         events: EventSink = drop,
+        checkpoints: bool = True,
     ) -> None:
         self.registry = registry
         self.drain = Drain()
@@ -86,6 +89,7 @@ class LocalCaller:
         self._cancel_grace = cancel_grace
         self._limit_of = limit_of
         self._events = events
+        self._checkpoints = checkpoints
         self._overdue: set[asyncio.Task[Reply]] = set()
 
     async def call(
@@ -185,7 +189,7 @@ class LocalCaller:
             oversight.report(Progress(started=now))
         try:
             async with self.registry.opened().call_scope() as services:
-                outcome: Outcome = Ended(await self._run(run, services))
+                outcome: Outcome = Ended(await self._run(run, services, oversight))
         except KeyboardInterrupt:
             bounds.end()
             raise
@@ -204,7 +208,7 @@ class LocalCaller:
         stop = bounds.end()
         return outcome if stop is None else verdicts.stopped(stop, run, limit=limit)
 
-    async def _run(self, run: Started, services: Services) -> Completed:
+    async def _run(self, run: Started, services: Services, oversight: Oversight) -> Completed:
         action, call = run.action, run.call
         try:
             # Depth first: what is too deep cannot be measured. The copies keep an action's hands off its caller's data.
@@ -219,6 +223,7 @@ class LocalCaller:
         resumption = self._interrupts.resumption(action, call)
         if resumption is not None and run.lease is not None:
             await run.lease.consume(resumption.interrupt_id)
+        checkpoints = Checkpoints(run, oversight, kept_here=self._checkpoints)
         run.context = context = ActionContext(
             services=services,
             call_id=call.call_id,
@@ -229,11 +234,13 @@ class LocalCaller:
             resumption=resumption,
             attempt=call.attempt,
             deferred=call.deferred,
+            checkpointed=checkpoints.last,
             trace=call.trace,
             items=items,
             drain=self.drain,
             report=run.report,
             lease=run.lease,
+            checkpoint=checkpoints,
             emit=Emitting(self.registry.providers[call.provider_id], call, self._events, self._clock),
         )
         run.stage = Stage.RUNNING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.providers.bounds import Bounds, Stop
 
@@ -16,15 +16,17 @@ class Oversight:
     """One for each call, over all its starts.
 
     sink: hears of its progress; cancelled: whether it was asked to end; may_have_run: whether it may have been started
-    elsewhere before; lease: by which it may run, where there is a ledger.
+    elsewhere before; lease: by which it may run, where there is a ledger; checkpointed: where its next start continues,
+    where that is kept here.
     """
 
-    __slots__ = ("_bounds", "_waiting", "cancelled", "lease", "may_have_run", "sink")
+    __slots__ = ("_bounds", "_waiting", "cancelled", "checkpointed", "lease", "may_have_run", "sink")
 
     def __init__(self, sink: ProgressSink | None = None) -> None:
         self.sink = sink
         self.cancelled = self.may_have_run = False
         self.lease: RunLease | None = None
+        self.checkpointed: Any = None
         self._bounds: Bounds | None = None
         self._waiting: asyncio.Event | None = None
 

@@ -9,12 +9,19 @@ if TYPE_CHECKING:
 
 
 class RunLease(Protocol):
-    """Implemented by the ledger of `workers`. fence: greater at each start of the call."""
+    """Implemented by the ledger of `workers`.
+
+    fence: greater at each start of the call; checkpointed: where it continues, None where it begins.
+    """
 
     fence: int
+    checkpointed: Any
 
     async def consume(self, interrupt_id: str) -> None:
         """Consume the interrupt that the call answers. Raises AnswerConflictError: another call has."""
+
+    async def checkpoint(self, state: bytes) -> None:
+        """Record where the next start continues, as JSON. Raises LeaseLostError: another worker has the call."""
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         """Open a transaction in which the call's outcome is recorded too."""

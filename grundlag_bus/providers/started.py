@@ -48,9 +48,13 @@ class Started:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
 
+    def touch(self) -> None:
+        """Say that there is progress. From any thread."""
+        self._bounds.touch()
+
     def report(self, progress: Progress) -> None:
         """Tell of progress, from the loop or from the action's thread."""
-        self._bounds.touch()
+        self.touch()
         if self._oversight.sink is None:
             return
         if threading.get_ident() == self._thread:

@@ -5,7 +5,7 @@ seconds here and RFC 3339 in UTC in JSON. Unknown fields are ignored, so that a 
 another `v` is refused.
 
     call     { v, callId, generation, attempt, providerId, actionId, lane, userId?, sentAt, deadline, deferred?,
-               watched?, trace?, request }
+               watched?, trace?, copy?, request }
     request  { input, resumption?, items? }
     trace    { traceparent, tracestate? }
     reply    { v, callId, generation, attempt, worker, response }
@@ -68,8 +68,9 @@ class Call:
 
     sent_at: when it was sent, or is due where it was delayed; generation: counts the times that it was sent on its
     way, attempt: those after an exception; deferred: the state that its last `Defer` kept; watched: whether its caller
-    wants to hear of its progress; trace: where it belongs; idempotent: whether its caller may send it again after an
-    unsure publish, which does not travel.
+    wants to hear of its progress; trace: where it belongs; copy: what tells this one from others that look after it,
+    where it is a watch copy; idempotent: whether its caller may send it again after an unsure publish, which does not
+    travel.
     """
 
     call_id: str
@@ -85,6 +86,7 @@ class Call:
     deferred: Any = None
     watched: bool = False
     trace: Trace | None = None
+    copy: str | None = None
     idempotent: bool = False
 
     def asks_the_same_as(self, other: Call) -> bool:
@@ -204,6 +206,8 @@ def encode_call(call: Call) -> bytes:
         data["watched"] = True
     if call.trace is not None:
         data["trace"] = call.trace.to_json()
+    if call.copy is not None:
+        data["copy"] = call.copy
     data["request"] = call.request.to_json()
     return orjson.dumps(data)
 
@@ -226,6 +230,7 @@ def decode_call(body: bytes) -> Call:
             deferred=data.get("deferred"),
             watched=data.get("watched") is True,
             trace=Trace.from_json(data["trace"]) if "trace" in data else None,
+            copy=fields.optional_text(data, "copy"),
         )
     except KeyError as error:
         raise EnvelopeError(f"the call envelope lacks {error.args[0]!r}") from error

@@ -33,6 +33,8 @@ calls = Table(
     Column("due_at", Float),
     Column("reply", LargeBinary),
     Column("letter", LargeBinary),
+    Column("copy", String(32)),
+    Column("checkpoint", LargeBinary),
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
     Index("grundlag_calls_changed", "phase", "changed_at"),
@@ -44,7 +46,10 @@ and may not be on the broker), `waiting` (it is), `ended`, `dead` (ended, with a
 fence: counts its starts; lost: those of them, of this generation, whose worker ended without a word; alone_at: how many
 those were when it was last started with nothing beside it; mailboxes: who waits, one a line; next_call: the envelope of
 the generation, where it is not the first, due at `due_at`; reply: the encoded one; letter: a dead letter that is still
-to be published.
+to be published; copy: the watch copy of this generation that is on the broker for sure, where there is one; checkpoint:
+where the next start continues, as JSON.
+
+Of a call that is settled early the mailboxes are those who may not have been replied to.
 """
 
 answers = Table(

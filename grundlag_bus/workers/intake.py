@@ -32,7 +32,7 @@ class Intake:
         self._receive = receive
         self._renewed = renewed
         self._subscriptions: dict[Place, Subscription] = {}
-        self._paused: set[str] = set()
+        self._paused: dict[Place, set[str]] = {place: set() for place in share.places}
 
     async def open(self) -> None:
         """Subscribe to every queue that is not subscribed to. Raises as `Transport.subscribe` does."""
@@ -45,20 +45,26 @@ class Intake:
                     renewed=self._renewed,
                     consumer_timeout=place.lane.consumer_timeout,
                 )
-                if self._paused:
+                if self._paused[place]:
                     await subscription.pause()
 
-    async def pause(self, why: str) -> None:
-        """Take nothing for now; what is in hand can still be settled. why: as told to `resume`."""
-        self._paused.add(why)
-        await asyncio.gather(*(subscription.pause() for subscription in self._subscriptions.values()))
+    async def pause(self, why: str, *places: Place) -> None:
+        """Take nothing for now, from these places or from all; what is in hand can still be settled.
 
-    def resume(self, why: str) -> None:
+        why: as told to `resume`.
+        """
+        chosen = places or self._share.places
+        for place in chosen:
+            self._paused[place].add(why)
+        there = [self._subscriptions[place] for place in chosen if place in self._subscriptions]
+        await asyncio.gather(*(subscription.pause() for subscription in there))
+
+    def resume(self, why: str, *places: Place) -> None:
         """Take again after `pause`, unless it was told for another reason too. What is stopped stays so."""
-        self._paused.discard(why)
-        if not self._paused:
-            for subscription in self._subscriptions.values():
-                subscription.resume()
+        for place in places or self._share.places:
+            self._paused[place].discard(why)
+            if not self._paused[place] and place in self._subscriptions:
+                self._subscriptions[place].resume()
 
     async def stop(self) -> None:
         """Take nothing more; what is in hand can still be settled."""
@@ -67,4 +73,6 @@ class Intake:
     async def close(self) -> None:
         """Give back what is in hand and not settled."""
         subscriptions, self._subscriptions = list(self._subscriptions.values()), {}
+        for why in self._paused.values():
+            why.clear()
         await asyncio.gather(*(subscription.close() for subscription in subscriptions))

@@ -2,11 +2,14 @@
 
 An action is ended at `Lane.limit`. What is left until `consumer_timeout`, when the broker takes the delivery back and
 gives it to another worker, is for ending it, for its reply and for the ack.
+
+With a ledger a lane may hold no deliveries at all (`settled_early`), and its actions end by their deadlines alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,12 +28,14 @@ class Lane:
     """How a worker serves a lane.
 
     limit: seconds that an action may run; consumer_timeout: seconds until the broker takes its delivery back;
-    concurrency: how many of its calls run at once for each provider, unless the worker is told otherwise.
+    concurrency: how many of its calls run at once for each provider, unless the worker is told otherwise; early:
+    whether its deliveries are settled when their actions begin, and watch copies look after them.
     """
 
     limit: float
     consumer_timeout: float
     concurrency: int = 64
+    early: bool = False
 
     @property
     def needs_own_timeout(self) -> bool:
@@ -38,12 +43,13 @@ class Lane:
         return self.consumer_timeout > BROKERS_DEFAULT
 
 
+LONG = "long"
 MAIN = Lane(limit=25 * 60.0, consumer_timeout=28 * 60.0)
 LANES: Mapping[str, Lane] = MappingProxyType(
     {
         "main": MAIN,
         # Few at once: whoever is started later finds calls to take, where each one lasts for hours.
-        "long": Lane(limit=24 * 3600.0 - 300, consumer_timeout=24 * 3600.0 + 300, concurrency=16),
+        LONG: Lane(limit=24 * 3600.0 - 300, consumer_timeout=24 * 3600.0 + 300, concurrency=16),
     }
 )
 
@@ -54,3 +60,8 @@ def lane_of(name: str, *, limit: float | None = None) -> Lane:
     if limit is None:
         return lane
     return Lane(limit, limit + AFTER_LIMIT, lane.concurrency)
+
+
+def settled_early(lane: Lane, *, limited: bool) -> Lane:
+    """Return how a lane is served whose calls a ledger holds. limited: whether its limit was asked for."""
+    return replace(lane, limit=lane.limit if limited else math.inf, consumer_timeout=MAIN.consumer_timeout, early=True)

@@ -85,8 +85,7 @@ class Outbox:
         await self._publish(run, recorded.reply)
 
     async def _publish(self, run: Run, body: bytes) -> None:
-        await self.reply(run, body)
-        run.replied = True
+        run.replied = await self.reply(run, body)
         try:
             await self._local.ended(run.call.call_id)
             await self.reply(run, body)  # to who asked meanwhile
@@ -96,6 +95,8 @@ class Outbox:
             raise
         self.finished.add(run.call, body, size=run.size)
         reach("reply.published")
+        if run.lease is not None and run.replied:
+            await run.lease.replied()
         run.ack()
 
     async def end_unsure(self, run: Run) -> None:
@@ -109,8 +110,8 @@ class Outbox:
                 if run.lease is not None and body is not None:
                     recorded = await run.lease.record(body, response)
                     body = None if recorded is None else recorded.reply
-                if body is not None:
-                    await self.reply(run, body)
+                if body is not None and await self.reply(run, body) and run.lease is not None:
+                    await run.lease.replied()
         except TimeoutError:
             _LOGGER.warning("reply_not_taken", call_id=run.call.call_id, reason="the worker stops")
         finally:
@@ -119,8 +120,8 @@ class Outbox:
             else:
                 run.ack()
 
-    async def reply(self, run: Run, body: bytes) -> None:
-        """Publish the reply to all who wait for it.
+    async def reply(self, run: Run, body: bytes) -> bool:
+        """Publish the reply to all who wait for it; False: the transport was closed, and the call is given back.
 
         A mailbox that is gone or forbidden, and a caller that waits no longer, end it as well as a confirm.
         """
@@ -136,10 +137,12 @@ class Outbox:
                 raise
             if fate is Fate.CLOSED:
                 run.nack()
-            elif fate is Fate.NOBODY:
+                return False
+            if fate is Fate.NOBODY:
                 _LOGGER.info("reply_not_wanted", call_id=call.call_id, mailbox=mailbox)  # its caller has closed the bus
             elif fate is not Fate.CONFIRMED:
                 _LOGGER.warning("reply_not_taken", call_id=call.call_id, mailbox=mailbox, reason=fate.name.lower())
+        return True
 
     async def _bury(self, run: Run, letter: bytes, response: Response | None) -> bool:
         """Publish a dead letter; where that cannot be now, give the call back."""

@@ -41,7 +41,7 @@ class Overdue:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(BETWEEN_LOOKS)
-            begun = [run for run in self._runs if run.begun and not run.settled]
+            begun = [run for run in self._runs if run.begun and not run.settled and not run.early]
             late = [run for run in begun if clock() - run.since >= self._timeout_of(run.call.lane) - BEFORE]
             await asyncio.gather(*(self._settle(run) for run in late))
 

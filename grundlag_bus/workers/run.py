@@ -22,7 +22,8 @@ class Run:
     do by itself; size: bytes of its envelope; later: what waits for its end: newer generations, and whatever came once
     it was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that
     was told; redelivered, lost: as its deliveries say, at most; since: when it was begun, by the loop's clock;
-    muted: whether its worker ends as if it were killed; lease: by which it is this worker's, where there is a ledger.
+    muted: whether its worker ends as if it were killed; lease: by which it is this worker's, where there is a ledger;
+    early: whether its deliveries were settled when it began, and a watch copy looks after it.
     """
 
     __slots__ = (
@@ -31,6 +32,7 @@ class Run:
         "began_at",
         "begun",
         "call",
+        "early",
         "later",
         "lease",
         "lost",
@@ -58,7 +60,7 @@ class Run:
         self.lost = 0
         self.stopping = False
         self.began_at: float | None = None
-        self.muted = False
+        self.early = self.muted = False
         self.lease: Lease | None = None
         self._deliveries: list[Delivery] = []
         self._mailboxes: dict[str, None] = {}
@@ -116,6 +118,13 @@ class Run:
         self._mailboxes.clear()
         self.later.clear()
         self.stop()
+
+    def settle_early(self) -> None:
+        """Settle what is in hand, of a call that is looked after otherwise and goes on here."""
+        self.early = True
+        deliveries, self._deliveries = self._deliveries, []
+        for delivery in deliveries:
+            delivery.ack()
 
     def ack(self) -> None:
         self.settled = True

@@ -8,7 +8,8 @@ Rules:
 - A call that is delivered again while it runs here (its connection was lost, or its caller sent it again) is adopted:
   it runs once, and all its deliveries are settled together. One that has just finished here is replied to again.
 - A cancelled call is not started, and stopped where it runs; its reply tells when it has stopped, or that it does not.
-- With a ledger, what is recorded of a call decides what is done with each delivery of it (`ledger.keeping`).
+- With a ledger, what is recorded of a call decides what is done with each delivery of it (`ledger.keeping`). Calls of
+  lane `long` are then settled when they begin, and keep their places here until they end (`room`).
 - Only then its budget of crashes is looked at: see `disposition` for what is decided, `alone` for how the last start is
   made. An action with `rerun=False` that is stopped with the worker is settled, as one whose outcome is unknown.
 - A call of an action that only other workers have is sent on to them, after a pause (`absent`).
@@ -38,6 +39,7 @@ from grundlag_bus.workers.outbox import Outbox
 from grundlag_bus.workers.overdue import Overdue
 from grundlag_bus.workers.reports import Reports
 from grundlag_bus.workers.returned import Returned
+from grundlag_bus.workers.room import Room
 from grundlag_bus.workers.run import Run
 
 if TYPE_CHECKING:
@@ -95,6 +97,7 @@ class Serving:
         self._absent = Absent(transport)
         self._overdue = Overdue(self.started, timeout_of=share.timeout_of, tell=self._tell_unknown)
         self._beside = Beside()
+        self._room = Room(self.intake, share, self.runs)
         self._keeping: Keeping | None = None
         if ledger is not None:
             from grundlag_bus.workers.ledger.keeping import Keeping  # noqa: PLC0415  it loads SQLAlchemy
@@ -106,6 +109,7 @@ class Serving:
                 self._outbox,
                 self._alone,
                 self.intake,
+                self._room,
                 worker=name,
                 cancelled=cancelled,
             )
@@ -144,6 +148,7 @@ class Serving:
                 self._beside.cancel()
                 if self._keeping is not None:
                     await self._keeping.close()
+                self._room.close()
                 await self.intake.close()
 
     async def abort(self) -> None:
@@ -178,7 +183,9 @@ class Serving:
 
     def _take(self, call: Call, delivery: Delivery) -> None:
         running = self.runs.get(call.call_id)
-        if running is None:
+        if running is None and not self._room.has(call):
+            self._room.give_back(call, delivery)
+        elif running is None:
             reply = self._outbox.finished.reply_to(call) if delivery.redelivered else None
             run = Run(call, delivery)
             if reply is not None:
@@ -193,8 +200,19 @@ class Serving:
             self._start(run, self._refuse(run))
         elif running.settled or call.generation > running.call.generation:
             running.later.append((call, delivery))  # it overtook the end of the one before
+        elif running.early and self._keeping is not None:
+            self._keeping.look_after(running, call, delivery, lambda: self._wait_for(running, call, delivery))
         else:
             running.adopt(delivery)
+
+    def _wait_for(self, run: Run, call: Call, delivery: Delivery) -> None:
+        """Take what is to wait for the end of a run."""
+        if run in self.started:
+            run.later.append((call, delivery))
+        elif self._local.drain.begun:
+            delivery.nack()
+        else:
+            self._take(call, delivery)
 
     def _start(self, run: Run, work: Coroutine[None, None, None]) -> None:
         # Under the worker's context variables: a transport in memory calls here under those of whoever published.
@@ -209,6 +227,7 @@ class Serving:
         self.started.discard(run)
         if self.runs.get(run.call.call_id) is run:
             del self.runs[run.call.call_id]
+            self._room.freed(run.call)
         for call, delivery in run.later:
             if run.stopping:
                 delivery.nack()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import ConfigurationError
-from grundlag_bus.workers.lanes import BROKERS_DEFAULT, Lane, lane_of
+from grundlag_bus.workers.lanes import BROKERS_DEFAULT, LONG, Lane, lane_of, settled_early
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -73,20 +73,24 @@ class Share:
                 raise ConfigurationError(
                     f"Calls of lane {place.lane_id!r} (provider {place.provider_id}) may run for "
                     f"{place.lane.limit:g} s, and {broker} takes a call back after {BROKERS_DEFAULT:g} s whatever a "
-                    "worker asks for: use RabbitMQ 4.3 or newer, or serve other lanes alone (--lane main, or "
-                    'Worker(lanes=["main"])).'
+                    "worker asks for: use RabbitMQ 4.3 or newer, give lane 'long' a ledger (--ledger URL), or serve "
+                    'other lanes alone (--lane main, or Worker(lanes=["main"])).'
                 )
 
 
-def share_of(
+def share_of(  # noqa: PLR0913  what a worker can be told
     registry: ProviderRegistry,
     *,
     providers: Collection[str] | None = None,
     lanes: Collection[str] | None = None,
     concurrency: Concurrency = None,
     limits: Mapping[str, float] | None = None,
+    ledger: bool = False,
 ) -> Share:
-    """Choose a share of a registry. None: every provider, every lane, what the lane says. Raises ConfigurationError."""
+    """Choose a share of a registry. None: every provider, every lane, what the lane says. Raises ConfigurationError.
+
+    ledger: whether there is one, which holds the calls of lane `long`.
+    """
     by_lane = concurrency if isinstance(concurrency, Mapping) else {}
     limits = limits or {}
     _check_numbers(concurrency, limits)
@@ -108,6 +112,8 @@ def share_of(
     places = []
     for provider_id, lane_id in served:
         lane = lane_of(lane_id, limit=limits.get(lane_id))
+        if ledger and lane_id == LONG:
+            lane = settled_early(lane, limited=lane_id in limits)
         at_once = concurrency if isinstance(concurrency, int) else by_lane.get(lane_id, lane.concurrency)
         places.append(Place(provider_id, lane_id, lane, at_once))
     return Share(tuple(places))

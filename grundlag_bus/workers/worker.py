@@ -68,7 +68,14 @@ class Worker:
         hook: Hook = ignore,
         ledger: Ledger | None = None,
     ) -> None:
-        self._share = share_of(registry, providers=providers, lanes=lanes, concurrency=concurrency, limits=limits)
+        self._share = share_of(
+            registry,
+            providers=providers,
+            lanes=lanes,
+            concurrency=concurrency,
+            limits=limits,
+            ledger=ledger is not None,
+        )
         if registry.interrupting and not registry.shared_keys and not transport.embedded:
             raise ConfigurationError(
                 f"{', '.join(registry.interrupting)} may interrupt, and workers must share the keys that seal what an "
@@ -88,6 +95,7 @@ class Worker:
             clock=transport.now,
             limit_of=self._share.limit_of,
             events=EventSender(transport),
+            checkpoints=False,
         )
         told = Told(hook, transport.now)
         self._watch = LoopWatch(told.hook, whose=lambda task: served_by(task, tuple(self._serving.started)))

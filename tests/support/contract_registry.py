@@ -456,6 +456,23 @@ async def later(troubles: Troubles, ctx: ActionContext) -> Started:
     return Started(call_id=ctx.call_id, attempt=ctx.attempt, deferred=ctx.deferred)
 
 
+@contract.action("goOn", name="Fail once, and go on", retry=Retry(on=ConnectionError, backoff=0))
+async def go_on(thing: Anything, ctx: ActionContext) -> Anything:
+    """Records where it is, in its first attempt, and tells it in the next one."""
+    if ctx.attempt == 1:
+        await ctx.checkpoint(thing.value)
+        raise ConnectionError
+    return Anything(value=ctx.checkpointed)
+
+
+@contract.action("goOnInThread", name="Fail once in a thread, and go on", retry=Retry(on=ConnectionError, backoff=0))
+def go_on_in_thread(thing: Anything, ctx: ActionContext) -> Anything:
+    if ctx.attempt == 1:
+        _ = ctx.checkpoint(thing.value)
+        raise ConnectionError
+    return Anything(value=ctx.checkpointed)
+
+
 @contract.action("deaf", name="Wait until a gate opens, whatever is asked")
 async def deaf(gate: Named) -> Nothing:
     seen.runs["deaf"] += 1

@@ -9,18 +9,21 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
     from multiprocessing.context import ForkServerContext, ForkServerProcess
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What such a worker works with. point: at which it kills itself, None for never."""
+    """What such a worker works with, which drains at SIGTERM.
+
+    point: at which it kills itself, None for never; long: whether it serves `long_actions`.
+    """
 
     url: str
     namespace: str
@@ -28,24 +31,26 @@ class Setting:
     store_url: str
     lease: float
     point: str | None = None
+    long: bool = False
 
 
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.support.crashing_worker", "tests.support.contract_registry"])
+    context.set_forkserver_preload(["tests.support.crashing_worker", "tests.support.long_actions"])
     return context
 
 
-@contextmanager
-def crashing_worker(setting: Setting) -> Iterator[ForkServerProcess]:
+@asynccontextmanager
+async def crashing_worker(setting: Setting) -> AsyncIterator[ForkServerProcess]:
     """Start one; it is killed in the end if it still runs."""
     process = _context().Process(target=_serve, args=(setting,))
-    process.start()
+    # On a busy machine it takes a second, in which other workers of this process would lose their leases.
+    await asyncio.to_thread(process.start)
     try:
         yield process
     finally:
         process.kill()
-        process.join()
+        await asyncio.to_thread(process.join)
         process.close()
 
 
@@ -56,7 +61,7 @@ def _serve(setting: Setting) -> None:
 async def _work(setting: Setting) -> None:
     from grundlag_bus import Ledger, RabbitTransport, SealKeys, Store, Worker  # noqa: PLC0415  in the process alone
     from grundlag_bus.workers.ledger import failpoints  # noqa: PLC0415  the same
-    from tests.support.contract_registry import make_registry  # noqa: PLC0415  the same
+    from tests.support import contract_registry, long_actions  # noqa: PLC0415  the same
 
     def kill(point: str) -> None:
         if point == setting.point:
@@ -65,5 +70,9 @@ async def _work(setting: Setting) -> None:
     failpoints.hook = kill
     async with await Store.open(setting.store_url) as store:
         transport = RabbitTransport(setting.url, namespace=setting.namespace)
-        registry = make_registry(SealKeys.load(setting.keys))
-        await Worker(transport, registry, ledger=Ledger(store, lease=setting.lease)).run()
+        offers = long_actions.make_registry if setting.long else contract_registry.make_registry
+        registry = offers(SealKeys.load(setting.keys))
+        worker = Worker(transport, registry, ledger=Ledger(store, lease=setting.lease), grace=0)
+        running = asyncio.ensure_future(worker.run())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+        await asyncio.wait({running})

@@ -20,9 +20,9 @@ from tests.support.gateway import open_gateway
 from tests.support.transports import reconnect
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
-    from grundlag_bus import Bus, BusCaller, Ledger, Tool
+    from grundlag_bus import Bus, BusCaller, Ledger, ProviderRegistry, Tool
     from grundlag_bus.schema.manifest import Manifest
 
 HOSTS = ("in-process", "memory", "rabbitmq", "http")
@@ -80,6 +80,7 @@ class Host:
         keys: SealKeys,
         opened: AsyncExitStack,
         ledger: Ledger | None,
+        offers: Callable[[SealKeys], ProviderRegistry],
     ) -> None:
         self.kind = kind
         self.namespace = namespace
@@ -87,6 +88,7 @@ class Host:
         self.address = self._broker = address
         self.keys = keys
         self.ledger = ledger
+        self.offers = offers
         self.workers: list[RunningWorker] = []
         self.tools: dict[str, Tool] = {}
         self.bus: Bus
@@ -133,7 +135,7 @@ class Host:
         token = variable.set("of the worker")
         try:
             if self.kind == "http":
-                self.behind = connect(make_registry(self.keys), namespace=self.namespace)
+                self.behind = connect(self.offers(self.keys), namespace=self.namespace)
             else:
                 await self.add_worker()
                 self._opened.push_async_callback(self.stop_workers)
@@ -167,7 +169,7 @@ class Host:
             running = RunningWorker(
                 Worker(
                     transport,
-                    make_registry(self.keys),
+                    self.offers(self.keys),
                     concurrency=concurrency,
                     grace=grace,
                     limits=limits,
@@ -209,13 +211,17 @@ async def open_host(  # noqa: PLR0913  what a host is made of
     *,
     serve: bool = True,
     ledger: Ledger | None = None,
+    offers: Callable[[SealKeys], ProviderRegistry] = make_registry,
 ) -> AsyncIterator[Host]:
-    """Open a host, with one worker where it is a bus; everything is closed again in reverse."""
+    """Open a host, with one worker where it is a bus; everything is closed again in reverse.
+
+    offers: makes the registry, whose provider is called as the contract's.
+    """
     async with AsyncExitStack() as opened:
-        host = Host(kind, namespace, address, keys or SealKeys.generate(), opened, ledger)
+        host = Host(kind, namespace, address, keys or SealKeys.generate(), opened, ledger, offers)
         if kind in BEHIND_HTTP and serve:
             await host.open_behind_http()
-        source = make_registry(host.keys) if kind == "in-process" else host.address
+        source = offers(host.keys) if kind == "in-process" else host.address
         host.bus = await opened.enter_async_context(connect(source, namespace=namespace))
         if kind in BUSES:
             opened.push_async_callback(host.stop_workers)

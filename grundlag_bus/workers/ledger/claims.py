@@ -36,19 +36,26 @@ class Decide(Protocol):
     ) -> Start | StartAlone | End | Dead: ...
 
 
-_NAMES = "digest phase generation fence owner lease_until lost alone_at mailboxes next_call due_at reply letter"
+_NAMES = (
+    "digest phase generation fence owner lease_until lost alone_at mailboxes next_call due_at reply letter "
+    "copy checkpoint"
+)
 _COLUMNS = [calls.c[name] for name in _NAMES.split(" ")]
 _GIVEN = ("call_id", "digest", "provider_id", "action_id", "generation", "owner", "mailboxes")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A delivery of a call, by the worker that has it. digest: of what it asks for."""
+    """A delivery of a call, by the worker that has it.
+
+    digest: of what it asks for; early: whether such calls are settled early.
+    """
 
     call: Call
     digest: str
     mailboxes: Sequence[str]
     owner: str
+    early: bool = False
 
     @property
     def key(self) -> str:
@@ -58,14 +65,31 @@ class Claim:
     def size(self) -> int:
         return 1000
 
+    def judged(self, record: Record, *, running: bool = False) -> Verdict:
+        return judge(
+            record,
+            digest=self.digest,
+            generation=self.call.generation,
+            mailboxes=self.mailboxes,
+            owner=self.owner,
+            running=running,
+            early=self.early,
+            copy=self.call.copy,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The call is the worker's: by what fence, as what envelope, and what is to be done with it."""
+    """The call is the worker's: by what fence, as what envelope, and what is to be done with it.
+
+    mailboxes: who waits besides those that the delivery names; checkpoint: where it continues, as JSON.
+    """
 
     fence: int
     call: Call
     decision: Start | StartAlone | End | Dead
+    mailboxes: tuple[str, ...] = ()
+    checkpoint: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +100,7 @@ class NeedsTurn:
 Claimed = Granted | NeedsTurn | Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked(Claim):
     decide: Decide
     alone: bool
@@ -93,8 +117,15 @@ class Claims:
 
     async def claim(self, claim: Claim, decide: Decide, *, alone: bool) -> Claimed:
         """Take a call for a worker, or say why not. alone: nothing runs beside it."""
-        asked = _Asked(claim.call, claim.digest, claim.mailboxes, claim.owner, decide, alone)
+        asked = _Asked(claim.call, claim.digest, claim.mailboxes, claim.owner, claim.early, decide=decide, alone=alone)
         return await self._joined.ask(asked)
+
+    async def look(self, claim: Claim) -> Verdict:
+        """Say what a delivery means of a call that its worker runs, and claim nothing."""
+        async with self._store.transaction() as connection:
+            (record,) = (await self._read(connection, [claim.key], skip_locked=False)).values()
+            await _remember(connection, claim, record)
+            return claim.judged(record, running=True)
 
     async def _together(self, asked: Sequence[_Asked]) -> Sequence[Claimed | None]:
         async with self._store.transaction() as connection:
@@ -167,13 +198,7 @@ class Claims:
 
     async def _take(self, connection: AsyncConnection, asked: _Asked, record: Record) -> Claimed:
         """Take a call that is known, where the record says so."""
-        verdict = judge(
-            record,
-            digest=asked.digest,
-            generation=asked.call.generation,
-            mailboxes=asked.mailboxes,
-            owner=asked.owner,
-        )
+        verdict = asked.judged(record)
         await _remember(connection, asked, record)
         if not isinstance(verdict, Take):
             return verdict
@@ -191,17 +216,20 @@ class Claims:
             "lease_until": self._store.now + self._lease,
             "lost": verdict.lost,
             "alone_at": verdict.lost if isinstance(decision, StartAlone) else verdict.alone_at,
+            "mailboxes": "\n".join(dict.fromkeys((*record.mailboxes, *asked.mailboxes))),
             "reply": null(),
             "letter": null(),
             "changed_at": self._store.now,
         }
         await connection.execute(update(calls).where(calls.c.call_id == call.call_id).values(values))
-        return Granted(record.fence + 1, call, decision)
+        waiting = record.mailboxes if asked.early else ()
+        return Granted(record.fence + 1, call, decision, waiting, record.checkpoint)
 
 
 def _first(asked: _Asked, *, cancelled: bool) -> Granted:
     """Take a call that was not known."""
-    return Granted(1, asked.call, asked.decide(asked.call, lost=0, alone_at=None, entombed=cancelled))
+    call = replace(asked.call, copy=None)
+    return Granted(1, call, asked.decide(call, lost=0, alone_at=None, entombed=cancelled))
 
 
 def _record(row: Row[Any], now: float) -> Record:
@@ -223,11 +251,12 @@ async def _remember(connection: AsyncConnection, claim: Claim, record: Record) -
 def _newest(call: Call, record: Record) -> Call:
     """Return the call as it is to be started: what its generation before recorded counts before any other envelope."""
     if record.next_call is None:
-        return replace(call, generation=max(call.generation, record.generation))
+        return replace(call, generation=max(call.generation, record.generation), copy=None)
     recorded = decode_call(record.next_call)
     return replace(
         call,
         generation=max(call.generation, recorded.generation),
         attempt=recorded.attempt,
         deferred=recorded.deferred,
+        copy=None,
     )

@@ -10,15 +10,24 @@ if TYPE_CHECKING:
 POINTS = (
     "claim.before",
     "claim.granted",
+    "early.published",
+    "early.recorded",
+    "early.settled",
     "answer.consumed",
+    "checkpoint.recorded",
     "run.ended",
     "outcome.recorded",
     "letter.published",
     "reply.published",
+    "reply.marked",
     "handover.recorded",
     "handover.published",
     "handover.marked",
     "watch.published",
+    "copy.published",
+    "copy.replaced",
+    "drain.released",
+    "drain.published",
 )
 """In the order of a call's way; each has a test that kills a worker there."""
 

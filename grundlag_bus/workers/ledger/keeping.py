@@ -1,58 +1,55 @@
 """A worker's part of the ledger: claims each delivery before anything is started, and carries out what is recorded.
 
-What is not the worker's to run is settled without a run: a reply is sent again, the next generation is published again,
-or the call goes on through the delay ladder as a *watch copy*, the same generation for the same mailbox, due when the
-lease of whoever runs it ends. So nothing spins and nobody needs to sweep: the copy finds the call ended, alive or dead.
+What is not the worker's to run is settled without a run (`settling`). In a lane that says so, a call is settled before
+it is run: a *watch copy* looks after it meanwhile (`copies`), so that it holds nothing of the broker's, however long it
+takes. A worker that stops gives it back and sends a copy at once: it costs the call neither an attempt nor a crash.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import StoreAwayError
-from grundlag_bus.logs import get_logger
 from grundlag_bus.providers.disposition import Dead, End, Policy, Start, StartAlone, before_run
 from grundlag_bus.providers.oversight import Oversight
 from grundlag_bus.schema.codec import digest
-from grundlag_bus.schema.envelope import Call, Failed, Reply, encode_call, encode_reply
 from grundlag_bus.tools.endings import cancelled, deadline_exceeded, outcome_unknown
-from grundlag_bus.transport.base import Message
 from grundlag_bus.workers.beside import Beside
-from grundlag_bus.workers.confirmed import Fate, publish_confirmed
 from grundlag_bus.workers.ledger.claims import Claim, Granted, NeedsTurn
+from grundlag_bus.workers.ledger.copies import WatchCopies
 from grundlag_bus.workers.ledger.failpoints import reach
 from grundlag_bus.workers.ledger.lease import Lease
 from grundlag_bus.workers.ledger.leases import Leases
+from grundlag_bus.workers.ledger.long_records import LongRecords
 from grundlag_bus.workers.ledger.outcomes import Hold
 from grundlag_bus.workers.ledger.presence import Presence
 from grundlag_bus.workers.ledger.pruning import prune_now_and_then
 from grundlag_bus.workers.ledger.records import Records
-from grundlag_bus.workers.ledger.verdicts import Behind, Held, Recorded, Reused, Verdict
+from grundlag_bus.workers.ledger.settling import Settling
+from grundlag_bus.workers.ledger.verdicts import Behind, Held, Verdict, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from grundlag_bus.providers.registry import ProviderRegistry
-    from grundlag_bus.transport.base import Transport
+    from grundlag_bus.schema.envelope import Call
+    from grundlag_bus.transport.base import Delivery, Transport
     from grundlag_bus.workers.alone import Alone
     from grundlag_bus.workers.intake import Intake
     from grundlag_bus.workers.ledger.claims import Claimed, Decide
     from grundlag_bus.workers.ledger.ledger import Ledger
     from grundlag_bus.workers.outbox import Outbox
+    from grundlag_bus.workers.room import Room
     from grundlag_bus.workers.run import Run
     from grundlag_bus.workers.tombstones import Tombstones
 
-PUBLISH_WITHIN = 60.0
-"""Seconds that a watch copy or a generation is tried for, at least."""
-PAUSE = 1.0
-"""Seconds until what could not be sent on is given back."""
 RELEASE_WITHIN = 3.0
 """Seconds that a worker which stops tries to give its leases back; they end by themselves too."""
-
-_LOGGER = get_logger("grundlag_bus.workers")
+OTHERS_WITHIN = 3.0
+"""Seconds that other workers get to give back what they had, when the database serves again: longer than they look."""
 
 
 class Keeping:
@@ -66,6 +63,7 @@ class Keeping:
         outbox: Outbox,
         alone: Alone,
         intake: Intake,
+        room: Room,
         *,
         worker: str,
         cancelled: Tombstones,
@@ -73,14 +71,20 @@ class Keeping:
         self._ledger = ledger
         self._transport = transport
         self._registry = registry
+        self._room = room
         self._outbox = outbox
         self._alone = alone
         self._intake = intake
         self._worker = worker
         self._cancelled = cancelled
         self._records = Records(ledger.store, ledger.lease)
+        self._long_records = LongRecords(ledger.store)
         self._presence = Presence(ledger.store, gone=self._gone, back=self._back)
         self._leases = Leases(self._records, self._presence, lease=ledger.lease, owner=worker)
+        self._copies = WatchCopies(transport, self._long_records, self._presence, lease=ledger.lease)
+        self._settling = Settling(
+            transport, outbox, self._records, self._long_records, self._copies, self._presence, worker=worker
+        )
         self._to_entomb: set[str] = set()
         self._beside = Beside()
 
@@ -120,46 +124,56 @@ class Keeping:
 
     async def serve(self, run: Run, begin: Callable[[Run], Awaitable[None]]) -> None:
         """Bring a call to its end here, by `begin` where it is to be started, or send it where it gets to one."""
-        asked = digest([run.call.provider_id, run.call.action_id, run.call.user_id, run.call.request.to_json()])
         try:
             while not run.settled:
-                await self._once(run, begin, asked)
+                await self._once(run, begin)
         finally:
             self._alone.done(run)
 
-    async def _once(self, run: Run, begin: Callable[[Run], Awaitable[None]], asked: str) -> None:
+    async def _once(self, run: Run, begin: Callable[[Run], Awaitable[None]]) -> None:
         reach("claim.before")
+        claim = self._claim_of(run.call, run.mailboxes)
         since = asyncio.get_running_loop().time()
-        match await self._claim(run, asked, alone=False):
-            case NeedsTurn():
-                await self._alone_then(run, begin, asked)
+        match await self._claim(run, claim, alone=False):
+            case NeedsTurn() if not run.early:
+                await self._alone_then(run, begin)
             case Granted() as granted:
                 await self._under_lease(run, begin, granted, since)
             case other:
-                await self._settle(run, other)
+                await self._settle(run, claim, other)
 
-    async def _claim(self, run: Run, asked: str, *, alone: bool) -> Claimed:
-        claim = Claim(run.call, asked, run.mailboxes, self._worker)
+    def _claim_of(self, call: Call, mailboxes: tuple[str, ...]) -> Claim:
+        asked = digest([call.provider_id, call.action_id, call.user_id, call.request.to_json()])
+        return Claim(call, asked, mailboxes, self._worker, self._room.bounds(call))
+
+    async def _settle(self, run: Run, claim: Claim, verdict: NeedsTurn | Verdict) -> None:
+        if run.early or isinstance(verdict, NeedsTurn):  # nothing of it is in hand: its watch copy looks after it
+            run.ack()
+        else:
+            await self._settling.settle(run, verdict, tuple(claim.mailboxes), early=claim.early)
+
+    async def _claim(self, run: Run, claim: Claim, *, alone: bool) -> Claimed:
         decide = self._decide_for(run)
         return await self._presence.ask(
             lambda: self._records.claim(claim, decide, alone=alone), self._claimed_late(run)
         )
 
-    async def _alone_then(self, run: Run, begin: Callable[[Run], Awaitable[None]], asked: str) -> None:
+    async def _alone_then(self, run: Run, begin: Callable[[Run], Awaitable[None]]) -> None:
         self._alone.hold(run)
         try:
             # Without its turn it was cancelled or its deadline passed: which of the two, is decided as it is claimed.
             await self._alone.turn(run, left=run.call.deadline - self._transport.now())
         finally:
             self._alone.release(run)
+        claim = self._claim_of(run.call, run.mailboxes)
         since = asyncio.get_running_loop().time()
-        match await self._claim(run, asked, alone=True):
+        match await self._claim(run, claim, alone=True):
             case Granted() as granted:
                 await self._under_lease(run, begin, granted, since)
             case NeedsTurn():
                 raise AssertionError("it has its turn")
             case other:
-                await self._settle(run, other)
+                await self._settle(run, claim, other)
 
     def _claimed_late(self, run: Run) -> Callable[[Claimed], None]:
         def give_back(claimed: Claimed) -> None:
@@ -194,14 +208,26 @@ class Keeping:
         self, run: Run, begin: Callable[[Run], Awaitable[None]], granted: Granted, since: float
     ) -> None:
         run.call = granted.call
-        lease = Lease(run, granted.fence, self._records, self._presence, self._ledger.store, since + self._ledger.lease)
+        for mailbox in granted.mailboxes:
+            run.wait_at(mailbox)
+        lease = Lease(
+            run,
+            granted,
+            self._records,
+            self._long_records,
+            self._presence,
+            self._ledger.store,
+            until=since + self._ledger.lease,
+            early=self._room.bounds(run.call),
+        )
         run.lease = run.oversight.lease = lease
         self._leases.add(lease)
         reach("claim.granted")
         try:
             match granted.decision:
                 case Start() | StartAlone():
-                    await begin(run)
+                    if await self._settled_early(run, lease):
+                        await begin(run)
                 case ended:
                     run.over = True
                     await self._outbox.carry_out(run, ended)
@@ -214,6 +240,41 @@ class Keeping:
             run.oversight = Oversight(sink)
             run.oversight.may_have_run = True
 
+    async def _settled_early(self, run: Run, lease: Lease) -> bool:
+        """Settle a call that begins, if its lane says so; False: that cannot be now, and it is given back."""
+        if not lease.early or run.early:
+            return True
+        if not await self._copies.begin(run.call, lease.hold):
+            run.nack()
+            return False
+        await self._room.count(run)
+        run.settle_early()
+        reach("early.settled")
+        return True
+
+    def look_after(self, run: Run, call: Call, delivery: Delivery, otherwise: Callable[[], None]) -> None:
+        """Settle what comes of a call that was settled early and runs here: as a rule, its watch copy.
+
+        otherwise: called for what is to wait for the run's end.
+        """
+        if delivery.message.reply_to is not None:
+            run.wait_at(delivery.message.reply_to)
+        self._beside.do(self._look_after(call, delivery, otherwise))
+
+    async def _look_after(self, call: Call, delivery: Delivery, otherwise: Callable[[], None]) -> None:
+        mailbox = delivery.message.reply_to
+        claim = self._claim_of(call, () if mailbox is None else (mailbox,))
+        match await self._presence.ask(lambda: self._records.look(claim)):
+            case Held(seconds):
+                if await self._copies.go_on(call, seconds):
+                    delivery.ack()
+                else:
+                    delivery.nack()
+            case Watched() | Behind(mailboxes=()):
+                delivery.ack()
+            case _:
+                otherwise()
+
     def forget(self, run: Run) -> None:
         """Hold the run's lease no more."""
         if run.lease is not None:
@@ -222,72 +283,22 @@ class Keeping:
 
     async def give_back(self, run: Run) -> None:
         """Give a call back that was not ended here, so that another worker may have it at once."""
+        lease = run.lease
         self.forget(run)
         if not run.muted:
             with suppress(StoreAwayError, TimeoutError):
                 async with asyncio.timeout(RELEASE_WITHIN):
                     await self._leases.release()
+                    if run.early and lease is not None and not lease.concluded:
+                        await self._bring_forward(run.call, lease)
         run.nack()
 
-    # --- what is not run ----------------------------------------------------------------------------------------------
-
-    async def _settle(self, run: Run, verdict: Verdict) -> None:
-        run.over = True
-        match verdict:
-            case Recorded():
-                await self._outbox.send_again(run, verdict, partial(self._buried, run))
-            case Held(seconds):
-                await self._park(run, seconds)
-            case Behind():
-                await self._catch_up(run, verdict)
-            case Reused():
-                call_id = run.call.call_id
-                told = f"Another call has had the id {call_id}: give each its own."
-                reply = Reply(call_id, Failed("call_id_reused", told), self._worker)
-                await self._outbox.reply(run, encode_reply(reply))
-                run.ack()
-            case _:
-                raise AssertionError(verdict)
-
-    async def _park(self, run: Run, seconds: float) -> None:
-        """Let the call come again when the lease of whoever has it ends, and settle this delivery."""
-        _LOGGER.debug("call_is_held", call_id=run.call.call_id, seconds=seconds)
-        envelope = encode_call(run.call)
-        while await self._publish(run, envelope, seconds, run.next_mailbox()):
-            reach("watch.published")
-            if not run.has_mailbox:
-                run.ack()
-                return
-
-    async def _catch_up(self, run: Run, behind: Behind) -> None:
-        """Publish the next generation where it may not be, and settle the one before it."""
-        known = run.mailboxes
-        for mailbox in behind.mailboxes:
-            if not await self._publish(run, behind.next_call, behind.seconds, mailbox):
-                return
-        if behind.mailboxes:
-            hold = Hold(run.call.call_id, behind.fence)
-            await self._presence.ask(lambda: self._records.handed(hold))
-        if run.mailboxes == known:  # else it came again meanwhile, from somebody else
-            run.ack()
-
-    async def _publish(self, run: Run, envelope: bytes, seconds: float, mailbox: str | None) -> bool:
-        """Publish to the call's own queue, so many seconds later; where that cannot be, give the call back."""
-        call = run.call
-        route = self._transport.topology.delayed_call_route(call.provider_id, call.lane, seconds)
-        message = Message(envelope, "call", correlation_id=call.call_id, reply_to=mailbox)
-        until = max(call.deadline, self._transport.now() + PUBLISH_WITHIN)
-        fate = await publish_confirmed(self._transport, route, message, until=until)
-        if fate is Fate.CONFIRMED:
-            return True
-        if fate is not Fate.CLOSED:
-            _LOGGER.error("watch_copy_not_taken", call_id=call.call_id, reason=fate.name.lower())
-            await asyncio.sleep(PAUSE)  # given back it comes again at once
-        run.nack()
-        return False
-
-    async def _buried(self, run: Run) -> None:
-        await self._presence.ask(lambda: self._records.buried(run.call.call_id))
+    async def _bring_forward(self, call: Call, lease: Lease) -> None:
+        """Let another worker have a call at once, and not only when its watch copy comes."""
+        await self._presence.once(self._records.release([lease.hold]))  # which another run's end may be at just now
+        reach("drain.released")
+        await self._copies.send(replace(call, copy=None), 0, within=RELEASE_WITHIN)
+        reach("drain.published")
 
     # --- while the database is away -----------------------------------------------------------------------------------
 
@@ -298,4 +309,9 @@ class Keeping:
         with suppress(StoreAwayError):
             await self._leases.renew()
             await self._leases.release()
-        self._intake.resume("ledger")
+        self._beside.do(self._take_again())
+
+    async def _take_again(self) -> None:
+        await asyncio.sleep(OTHERS_WITHIN)  # what they have not given back by then counts as lost
+        if self._presence.reason is None:
+            self._intake.resume("ledger")

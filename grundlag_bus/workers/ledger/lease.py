@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from grundlag_bus.errors import AnswerConflictError, ConfigurationError, StoreAwayError
+import orjson
+
+from grundlag_bus.errors import AnswerConflictError, ConfigurationError, LeaseLostError, StoreAwayError
 from grundlag_bus.schema.envelope import Call, Completed, Response, encode_call
 from grundlag_bus.store.store import is_away
 from grundlag_bus.workers.ledger.failpoints import reach
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from grundlag_bus.store.store import Store
+    from grundlag_bus.workers.ledger.claims import Granted
+    from grundlag_bus.workers.ledger.long_records import LongRecords
     from grundlag_bus.workers.ledger.presence import Presence
     from grundlag_bus.workers.ledger.records import Records
     from grundlag_bus.workers.ledger.verdicts import Recorded
@@ -26,18 +30,33 @@ if TYPE_CHECKING:
 class Lease:
     """The lease of one run.
 
-    until: by the monotonic clock, when it ends unless it is renewed; concluded: whether what the run came to is
-    recorded; stopped: whether the run was stopped because the lease was in danger.
+    until: by the monotonic clock, when it ends unless it is renewed; early: whether such calls are settled early;
+    concluded: whether what the run came to is recorded; stopped: whether the run was stopped because the lease was in
+    danger; checkpointed: where the run continues, None where it begins.
     """
 
-    def __init__(self, run: Run, fence: int, records: Records, presence: Presence, store: Store, until: float) -> None:  # noqa: PLR0913, PLR0917  what it writes with
-        self.fence = fence
-        self.hold = Hold(run.call.call_id, fence)
+    def __init__(  # noqa: PLR0913, PLR0917  what it writes with
+        self,
+        run: Run,
+        granted: Granted,
+        records: Records,
+        long_records: LongRecords,
+        presence: Presence,
+        store: Store,
+        *,
+        until: float,
+        early: bool,
+    ) -> None:
+        self.fence = granted.fence
+        self.hold = Hold(run.call.call_id, granted.fence)
         self.until = until
+        self.early = early
+        self.checkpointed: Any = None if granted.checkpoint is None else orjson.loads(granted.checkpoint)
         self.concluded = False
         self.stopped = False
         self._run = run
         self._records = records
+        self._long_records = long_records
         self._presence = presence
         self._store = store
         self._connection: AsyncConnection | None = None
@@ -82,6 +101,23 @@ class Lease:
     async def buried(self) -> None:
         """Write down that the dead letter is published."""
         await self._presence.ask(lambda: self._records.buried(self.hold.call_id))
+
+    async def replied(self) -> None:
+        """Write down that whoever waited has the reply, where no delivery would tell."""
+        if self.early:
+            await self._presence.ask(lambda: self._long_records.replied(self.hold.call_id))
+            reach("reply.marked")
+
+    async def checkpoint(self, state: bytes) -> None:
+        """Write down where the next start continues. Raises LeaseLostError, ConfigurationError."""
+        if self._connection is not None:
+            raise ConfigurationError(
+                "ctx.checkpoint() comes before ctx.ledger_transaction(), whose effect counts with the outcome alone."
+            )
+        if not await self._presence.ask(lambda: self._long_records.checkpoint(self.hold, state)):
+            self.stop()
+            raise LeaseLostError(f"The call {self.hold.call_id} is another worker's by now: stop.")
+        reach("checkpoint.recorded")
 
     async def hand_over(self, call: Call, pause: float) -> bool:
         """Write down the next generation, before it is published; False: the lease is lost."""

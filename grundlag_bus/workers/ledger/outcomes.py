@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, String, null, select, update
+from sqlalchemy import BigInteger, String, case, null, select, update
 
 from grundlag_bus.store.given import as_given, given
 from grundlag_bus.store.tables import calls
@@ -94,6 +94,8 @@ class Outcomes:
             "reply": reply,
             "letter": null() if letter is None else letter,
         }
+        if letter is None:
+            ended["checkpoint"] = null()
         statement = under(held, *_ENDING).values(ended).returning(calls.c.mailboxes)
         mailboxes = (await connection.execute(statement)).scalar_one_or_none()
         if mailboxes is not None:
@@ -117,12 +119,20 @@ class Outcomes:
         )
         free = select(rows).join(calls, calls.c.call_id == rows.c.call_id).with_for_update(of=calls, skip_locked=True)
         mine = free.subquery("mine")
-        ended = {**self._ending(), "phase": mine.c.phase, "reply": mine.c.reply, "letter": mine.c.letter}
+        ended = {
+            **self._ending(),
+            "phase": mine.c.phase,
+            "reply": mine.c.reply,
+            "letter": mine.c.letter,
+            # What is dead may be redriven, and goes on where it was.
+            "checkpoint": case((mine.c.phase == "dead", calls.c.checkpoint), else_=null()),
+        }
         held = (calls.c.call_id == mine.c.call_id, calls.c.fence == mine.c.fence, calls.c.phase.in_(_ENDING))
         return update(calls).where(*held).values(ended).returning(calls.c.call_id, calls.c.mailboxes)
 
     def _ending(self) -> dict[str, Any]:
-        return {"owner": None, "lease_until": None, "next_call": null(), "due_at": None, "changed_at": self._store.now}
+        free = {"owner": None, "lease_until": None, "next_call": null(), "due_at": None, "copy": null()}
+        return {**free, "changed_at": self._store.now}
 
 
 def under(held: Hold, *phases: str) -> Update:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from grundlag_bus.store.store import Store
     from grundlag_bus.workers.ledger.claims import Claim, Claimed, Decide
     from grundlag_bus.workers.ledger.outcomes import Counts
+    from grundlag_bus.workers.ledger.verdicts import Verdict
 
 _CHUNK = 500
 
@@ -38,6 +39,10 @@ class Records:
     async def claim(self, claim: Claim, decide: Decide, *, alone: bool) -> Claimed:
         """Take a call for a worker, or say why not. alone: nothing runs beside it."""
         return await self._claims.claim(claim, decide, alone=alone)
+
+    async def look(self, claim: Claim) -> Verdict:
+        """Say what a delivery means of a call that its worker runs, and claim nothing."""
+        return await self._claims.look(claim)
 
     async def renew(self, held: Sequence[Hold], owner: str) -> set[Hold]:
         """Hold on to leases, and return those that could be."""
@@ -83,6 +88,7 @@ class Records:
             "due_at": self._store.now + pause,
             "lost": 0,
             "alone_at": null(),
+            "copy": null(),
             "changed_at": self._store.now,
         }
         async with self._store.transaction() as connection:

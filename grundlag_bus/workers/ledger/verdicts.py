@@ -6,15 +6,21 @@
     dead                     of a newer generation             -> Take, for the first time: it was redriven
     ended, dead              any                               -> Recorded
     leased, alive elsewhere  of an older generation, known     -> Behind, nothing to publish
+    leased, alive elsewhere  no copy, or not the one on record -> Watched, where it is settled early
     leased, alive elsewhere  else                              -> Held, until the lease ends
     leased, dead             of an older generation            -> Behind
     leased, dead             else                              -> Take, one more lost
-    leased by this worker    any (it does not run it any more) -> as dead, and nothing lost
+    leased by this worker    any, and it runs it               -> as alive elsewhere
+    leased by this worker    any, and it does not any more     -> as dead, and nothing lost
     handing                  of an older generation            -> Behind, to be published
     waiting, free            of an older generation            -> Behind, to be published for whom it was not
     handing, waiting, free   else                              -> Take
 
-A delivery is known when everybody who waits for its reply is in the record.
+A delivery is known when everybody who waits for its reply is in the record. Where calls are settled early, everybody
+is: the record says who waits, and no delivery has to.
+
+A copy that is on record is on the broker, or in somebody's hand who has not let another one take its place yet. So one
+copy goes around for each call: what is not on record looks after nothing, and ends here.
 """
 
 from __future__ import annotations
@@ -43,6 +49,8 @@ class Record:
     due_at: float | None
     reply: bytes | None
     letter: bytes | None
+    copy: str | None
+    checkpoint: bytes | None
     now: float
 
 
@@ -56,10 +64,11 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """It has ended: send this reply. letter: a dead letter to publish before."""
+    """It has ended: send this reply. letter: a dead letter to publish before; mailboxes: who may not have it yet."""
 
     reply: bytes
     letter: bytes | None
+    mailboxes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,11 @@ class Held:
     """Another worker has it, for so many seconds more unless it says otherwise."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Another worker has it, and a watch copy looks after it: there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +98,42 @@ class Reused:
     """Another call has this id."""
 
 
-Verdict = Take | Recorded | Held | Behind | Reused
+LATE = 1.0
+"""Seconds that a lease is given at least while its own worker asks: it is about to renew it, or to be stopped."""
+
+Verdict = Take | Recorded | Held | Watched | Behind | Reused
 
 
-def judge(record: Record, *, digest: str, generation: int, mailboxes: Sequence[str], owner: str) -> Verdict:
-    """Say what is to be done with a delivery of a call that is recorded. owner: the worker that has it."""
+def judge(  # noqa: PLR0913  what a delivery is
+    record: Record,
+    *,
+    digest: str,
+    generation: int,
+    mailboxes: Sequence[str],
+    owner: str,
+    running: bool = False,
+    early: bool = False,
+    copy: str | None = None,
+) -> Verdict:
+    """Say what is to be done with a delivery of a call that is recorded.
+
+    owner: the worker that has it; running: whether it runs the call; early: whether such calls are settled early; copy:
+    of a delivery that is a watch copy, which one.
+    """
     if record.digest != digest:
         return Reused()
     if record.phase == "dead" and generation > record.generation:
         return Take()
     if record.reply is not None:
-        return Recorded(record.reply, record.letter)
-    unknown = tuple(mailbox for mailbox in mailboxes if mailbox not in record.mailboxes)
+        return Recorded(record.reply, record.letter, record.mailboxes if early else ())
+    unknown = () if early else tuple(mailbox for mailbox in mailboxes if mailbox not in record.mailboxes)
     older = generation < record.generation and record.next_call is not None
-    leased = record.phase == "leased" and record.owner != owner
+    leased = record.phase == "leased" and (running or record.owner != owner)
     left = (record.lease_until or record.now) - record.now
+    if running and record.owner == owner:
+        left = max(left, LATE)
     if leased and left > 0 and (unknown or not older):
-        return Held(left)
+        return Watched() if record.copy is not None and record.copy != copy and early else Held(left)
     if older and record.next_call is not None:
         everybody: tuple[str | None, ...] = record.mailboxes or (None,)
         to = (*everybody, *unknown) if record.phase == "handing" else unknown

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grundlag_bus.workers.ledger.verdicts import Behind, Held, Record, Recorded, Reused, Take, Verdict, judge
+from grundlag_bus.workers.ledger.verdicts import Behind, Held, Record, Recorded, Reused, Take, Verdict, Watched, judge
 
 RECORD = Record(
     digest="d",
@@ -23,10 +23,13 @@ RECORD = Record(
     due_at=104.0,
     reply=None,
     letter=None,
+    copy=None,
+    checkpoint=None,
     now=100.0,
 )
 DELIVERY: dict[str, Any] = {"digest": "d", "generation": 2, "mailboxes": ("ours",), "owner": "me"}
 OLDER = {"generation": 1}
+EARLY = {"early": True, "copy": "c"}
 STRANGER = {"mailboxes": ("ours", "theirs")}
 WAITING = {"phase": "waiting", "owner": None, "lease_until": None}
 
@@ -47,6 +50,20 @@ WAITING = {"phase": "waiting", "owner": None, "lease_until": None}
         ({"now": 111.0}, OLDER, Behind(5, b"{}", 0.0, ())),
         ({"now": 111.0}, {**OLDER, **STRANGER}, Behind(5, b"{}", 0.0, ("theirs",))),
         ({"owner": "me"}, {}, Take(1)),
+        ({"owner": "me"}, {"running": True}, Held(10.0)),
+        ({"owner": "me", "now": 111.0}, {"running": True}, Held(1.0)),
+        ({"now": 111.0}, {"running": True}, Take(2)),
+        ({"copy": "c"}, {}, Held(10.0)),
+        ({"copy": "c"}, EARLY, Held(10.0)),
+        ({"copy": None}, EARLY, Held(10.0)),
+        ({"copy": "another"}, EARLY, Watched()),
+        ({"copy": "another"}, {"early": True}, Watched()),
+        ({"copy": "another", "now": 111.0}, EARLY, Take(2)),
+        ({"copy": "another", "owner": "me"}, {**EARLY, "running": True}, Watched()),
+        ({"copy": "another", **WAITING, "phase": "free"}, EARLY, Take(1)),
+        ({}, {**EARLY, **OLDER, **STRANGER}, Behind(5, b"{}", 4.0, ())),
+        (WAITING, {**EARLY, **OLDER, **STRANGER}, Behind(5, b"{}", 4.0, ())),
+        ({"phase": "ended", "reply": b"r"}, EARLY, Recorded(b"r", None, ("ours",))),
         ({"phase": "handing", "owner": None, "lease_until": None}, OLDER, Behind(5, b"{}", 4.0, ("ours",))),
         ({"phase": "handing", "mailboxes": ()}, {**OLDER, "mailboxes": ()}, Behind(5, b"{}", 4.0, (None,))),
         (WAITING, OLDER, Behind(5, b"{}", 4.0, ())),
