@@ -111,6 +111,10 @@ def test_the_example_of_a_delayed_call_and_an_event_runs_in_process(folder: Path
     assert output("python reminders.py", folder, "") == "reminded {'text': 'Lunch'}\n"
 
 
+def test_the_example_of_what_takes_hours_runs_in_process(folder: Path) -> None:
+    assert output("python library.py", folder, "") == "{'count': 3}\n"
+
+
 def test_the_agent_runs_in_process(folder: Path) -> None:
     assert output("python agent.py", folder, "") == "Delete Lunch?\nNo lunch today.\n"
 

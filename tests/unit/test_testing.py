@@ -13,6 +13,7 @@ from grundlag_bus import (
     ActionContext,
     ActionInputValidationError,
     EventInvalidError,
+    NotJsonError,
     Provider,
     ProviderRegistry,
     ServiceMissingError,
@@ -142,3 +143,25 @@ async def test_a_memory_bus_whose_worker_cannot_start_says_why() -> None:
     with pytest.raises(ConnectionError, match="no database"):
         async with testing.memory_bus(Broken([calendar])):
             raise AssertionError
+
+
+@calendar.action("import", name="Import events", lane="long")
+async def import_events(titles: list[str], ctx: ActionContext) -> int:
+    for done in range(ctx.checkpointed or 0, len(titles)):
+        await ctx.checkpoint(done + 1)
+    return len(ctx.checkpoints) if isinstance(ctx, testing.TestedContext) else 0
+
+
+async def test_an_action_goes_on_from_a_checkpoint_and_its_own_are_there_to_look_at() -> None:
+    context = testing.context(checkpointed=1)
+    assert await import_events.execute(["a", "b", "c"], context) == 2
+    assert context.checkpoints == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [({1, 2}, "not_json"), ("x" * 64 * 1024, "too_large"), (float("nan"), "not_finite")]
+)
+async def test_a_checkpoint_is_json_of_limited_size(state: Any, code: str) -> None:
+    with pytest.raises(NotJsonError) as raised:
+        await testing.context().checkpoint(state)
+    assert (raised.value.issue.path, raised.value.issue.code) == (("checkpoint",), code)
