@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from grundlag_bus import Store
+from grundlag_bus.providers.disposition import Start
 from grundlag_bus.schema.envelope import Call, Request
 from grundlag_bus.transport.base import Message
+from grundlag_bus.workers.ledger.claims import Granted
 from grundlag_bus.workers.ledger.lease import Lease
+from grundlag_bus.workers.ledger.long_records import LongRecords
 from grundlag_bus.workers.ledger.presence import Presence
 from grundlag_bus.workers.ledger.records import Records
 from grundlag_bus.workers.run import Run
@@ -58,7 +61,8 @@ async def test_a_transaction_that_begins_only_when_its_call_was_given_up_holds_n
 ) -> None:
     presence = Presence(store, gone=nothing, back=nothing)
     run = Run(Call("c", "p", "a", Request({}), math.inf), Unsettled())
-    lease = Lease(run, 1, Records(store, 30.0), presence, store, math.inf)
+    granted, records, long_records = Granted(1, run.call, Start()), Records(store, 30.0), LongRecords(store)
+    lease = Lease(run, granted, records, long_records, presence, store, until=math.inf, early=False)
 
     async def act() -> None:
         async with lease.transaction():
