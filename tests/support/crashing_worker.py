@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Setting:
     """What such a worker works with, which drains at SIGTERM.
 
-    point: at which it kills itself, None for never; long: whether it serves `long_actions`.
+    point: at which it kills itself, None for never; long: whether it serves `long_actions`; consumer_timeout: seconds
+    that the broker waits for it, None for what a lane says.
     """
 
     url: str
@@ -32,6 +33,7 @@ class Setting:
     lease: float
     point: str | None = None
     long: bool = False
+    consumer_timeout: float | None = None
 
 
 def _context() -> ForkServerContext:
@@ -60,6 +62,7 @@ def _serve(setting: Setting) -> None:
 
 async def _work(setting: Setting) -> None:
     from grundlag_bus import Ledger, RabbitTransport, SealKeys, Store, Worker  # noqa: PLC0415  in the process alone
+    from grundlag_bus.workers import lanes  # noqa: PLC0415  the same
     from grundlag_bus.workers.ledger import failpoints  # noqa: PLC0415  the same
     from tests.support import contract_registry, long_actions  # noqa: PLC0415  the same
 
@@ -68,6 +71,8 @@ async def _work(setting: Setting) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     failpoints.hook = kill
+    if setting.consumer_timeout is not None:
+        lanes.MAIN = lanes.Lane(limit=setting.consumer_timeout, consumer_timeout=setting.consumer_timeout)
     async with await Store.open(setting.store_url) as store:
         transport = RabbitTransport(setting.url, namespace=setting.namespace)
         offers = long_actions.make_registry if setting.long else contract_registry.make_registry

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -35,15 +37,43 @@ class Stride(BaseModel):
     defer: bool = False
 
 
+class March(BaseModel):
+    """seconds: that it takes; file: where each start says what it began with."""
+
+    seconds: int
+    file: str
+
+
+def _append(file: str, line: str) -> None:
+    with Path(file).open("a") as opened:
+        opened.write(f"{line}\n")
+
+
+@long.action("march", name="March for a while", lane="long")
+async def march(way: March, ctx: ActionContext) -> Arrived:
+    began = done = ctx.checkpointed or 0
+    _append(way.file, f"{os.getpid()} from {began}")
+    while done < way.seconds:
+        await asyncio.sleep(1)
+        done += 1
+        if done % 5 == 0:
+            await ctx.checkpoint(done)
+    return Arrived(began=began, attempt=ctx.attempt)
+
+
 async def _climb(way: Way, ctx: ActionContext) -> Arrived:
     began = step = ctx.checkpointed or 0
     seen.runs[way.name] += 1
     seen.notes.append((way.name, "from", began))
-    while step < way.steps:
-        await eventually(seen.gate(f"{way.name} {step + 1}").is_set, within=120)
-        step += 1
-        await ctx.checkpoint(step)
-        seen.notes.append((way.name, "at", step))
+    try:
+        while step < way.steps:
+            await eventually(seen.gate(f"{way.name} {step + 1}").is_set, within=120)
+            step += 1
+            await ctx.checkpoint(step)
+            seen.notes.append((way.name, "at", step))
+    except asyncio.CancelledError:
+        seen.notes.append((way.name, "stopped"))
+        raise
     return Arrived(began=began, attempt=ctx.attempt)
 
 

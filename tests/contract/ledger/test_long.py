@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Row, select
 
 from grundlag_bus import CallCancelledError, Ledger, OutcomeUnknownError, Store, ToolContext
+from grundlag_bus.store import store as store_module
 from grundlag_bus.store.tables import calls
 from grundlag_bus.workers import lanes
 from grundlag_bus.workers.ledger import failpoints
@@ -186,3 +190,53 @@ class TestShortLeases:
         await eventually(lambda: all(not running.worker.in_flight for running in host.workers))
         assert seen.runs["high"] == 1
         assert (await row(store)).mailboxes == ""
+
+
+class TestAway:
+    """The database takes nothing for a while."""
+
+    @pytest.fixture
+    def store_url(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.setattr(store_module, "WITHIN", 0.2)
+        return f"sqlite:///{tmp_path}/ledger.sqlite"
+
+    @pytest.fixture
+    def lease(self) -> float:
+        return 3.0
+
+    @pytest.fixture
+    def away(self, tmp_path: Path) -> Callable[[], AbstractContextManager[None]]:
+        @contextmanager
+        def held() -> Iterator[None]:
+            blocking = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
+            blocking.execute("BEGIN IMMEDIATE")
+            yield
+            blocking.execute("ROLLBACK")
+            blocking.close()
+
+        return held
+
+    async def test_it_is_stopped_in_time_and_goes_on_here_at_no_cost(
+        self, host: Host, store: Store, away: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        call = await climb(host, "high", action="climbFrail")
+        await step("high", 1)
+        with away():
+            await eventually(lambda: ("high", "stopped") in seen.notes)
+        await eventually(lambda: seen.runs["high"] == 2)
+        await step("high", 2)
+        assert await call == {"began": 1, "attempt": 1}
+        assert (await row(store)).lost == 0
+
+    async def test_its_copy_brings_it_to_another_worker_where_it_could_not_be_given_back(
+        self, host: Host, away: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        call = await climb(host, "high")
+        await step("high", 1)
+        with away():
+            await eventually(lambda: ("high", "stopped") in seen.notes)
+            await host.stop_workers()
+        await host.add_worker()
+        await eventually(lambda: seen.runs["high"] == 2)
+        await step("high", 2)
+        assert await call == {"began": 1, "attempt": 1}
