@@ -82,8 +82,9 @@ $(SCHEMATHESIS):
 schemathesis: $(STAMP) $(SCHEMATHESIS)  ## hold the HTTP host to its OpenAPI document; ARGS for schemathesis
 	@$(BIN)/python -m ops.schemathesis $(SCHEMATHESIS) $(ARGS)
 
-bench: $(STAMP)  ## calls per second beside hand-written aiormq and FastStream
+bench: $(STAMP)  ## calls per second beside hand-written aiormq and FastStream, and what a ledger costs
 	$(BIN)/python -m ops.bench $(ARGS)
+	$(BIN)/python -m ops.bench.ledger
 
 clean:  ## remove the environment and every cache (brokers are kept under ~/.cache/grundlag-bus)
 	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
