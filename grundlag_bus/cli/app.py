@@ -14,6 +14,7 @@ from grundlag_bus.cli.client import client
 from grundlag_bus.cli.dead import dead
 from grundlag_bus.cli.doctor import doctor
 from grundlag_bus.cli.exits import Exit, tell
+from grundlag_bus.cli.ledger import ledger
 from grundlag_bus.cli.namespace import namespace
 from grundlag_bus.cli.options import (
     AsJson,
@@ -48,6 +49,7 @@ app.add_typer(manifest, name="manifest")
 app.add_typer(keys, name="keys")
 app.add_typer(dead, name="dead")
 app.add_typer(client, name="client")
+app.add_typer(ledger, name="ledger")
 app.add_typer(namespace, name="namespace")
 app.command("doctor")(doctor)
 app.command("chaos")(chaos)

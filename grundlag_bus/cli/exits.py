@@ -85,7 +85,8 @@ def _without_passwords(text: str, arguments: list[str]) -> str:
 
 
 def _passwords(arguments: list[str]) -> set[str]:
-    urls = [argument.removeprefix("--url=") for argument in [*arguments, os.environ.get("GRUNDLAG_URL", "")]]
+    given = [*arguments, os.environ.get("GRUNDLAG_URL", ""), os.environ.get("GRUNDLAG_LEDGER", "")]
+    urls = [argument.removeprefix("--url=").removeprefix("--ledger=") for argument in given]
     found: set[str] = set()
     for url in urls:
         try:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
     URL,
     ColumnElement,
-    Connection,
     Float,
     literal,
     literal_column,
@@ -27,8 +25,9 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from grundlag_bus.errors import DatabaseError, StoreAwayError
 from grundlag_bus.store.engines import Engines, check_url, is_sqlite, make_engines, reason, without_credentials
-from grundlag_bus.store.migrating import migrate, upgrade
+from grundlag_bus.store.migrating import migrate
 from grundlag_bus.store.tables import store as store_table
+from grundlag_bus.store.versions import NAME, bring_up_to_date, check_there, check_version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -37,10 +36,6 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.postgresql import Insert as InsertPostgresql
     from sqlalchemy.dialects.sqlite import Insert as InsertSqlite
     from sqlalchemy.ext.asyncio import AsyncConnection
-
-MIGRATIONS = Path(__file__).parent / "migrations"
-VERSION_TABLE = "grundlag_version"
-NAME = "store"
 
 WITHIN = 10.0
 """Seconds that a statement is waited for, and a lock."""
@@ -71,10 +66,11 @@ class Store:
         self._turn = asyncio.Lock()
 
     @classmethod
-    async def open(cls, url: str | URL) -> Self:
-        """Open a store, made or upgraded where that is needed, by `sqlite:///FILE` or `postgresql://HOST/NAME`.
+    async def open(cls, url: str | URL, *, make: bool = True) -> Self:
+        """Open a store, by `sqlite:///FILE` or `postgresql://HOST/NAME`.
 
-        Raises DatabaseError: it is away, may not be written, or was upgraded by a newer program.
+        make: it is made or upgraded where that is needed. Raises DatabaseError: it is away, may not be written, was
+        upgraded by a newer program, or needs what `make` forbids.
         """
         place = ""
         engines: list[Engines] = []
@@ -83,12 +79,18 @@ class Store:
             address = address.set(drivername=_DRIVERS.get(address.drivername, address.drivername))
             place = f" ({without_credentials(address)})"
             check_url(NAME, address)
-            await asyncio.to_thread(migrate, NAME, address, _bring_up_to_date)
+            if make:
+                await asyncio.to_thread(migrate, NAME, address, bring_up_to_date)
+            else:
+                check_there(address)
             # What an action does in a transaction of its own takes no connection from claims and renewals.
             engines += [_engines(address), _engines(address)]
             async with engines[0].writing.begin() as connection:
-                opened_at = literal_column(_CLOCKS[address.get_backend_name()], Float)
-                await connection.execute(update(store_table).values(opened_at=opened_at))
+                if make:
+                    opened_at = literal_column(_CLOCKS[address.get_backend_name()], Float)
+                    await connection.execute(update(store_table).values(opened_at=opened_at))
+                else:
+                    await connection.run_sync(check_version)
                 found = await connection.scalar(select(store_table.c.id))
             return cls(address, engines[0], engines[1], str(found))
         except BaseException as error:
@@ -121,6 +123,12 @@ class Store:
             return
         # One at a time in this process: SQLite's own waiting is by sleeps.
         async with self._turn, self._asking(), self._engines.writing.begin() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """Open a connection to read by, which holds up nobody on SQLite either. Raises StoreAwayError."""
+        async with self._asking(), self._engines.engine.begin() as connection:
             yield connection
 
     async def begin_long(self) -> AsyncConnection:
@@ -210,13 +218,3 @@ def is_away(error: Exception) -> bool:
 def _engines(url: URL) -> Engines:
     postgresql = {**_POOL, "connect_args": {"timeout": _CONNECT_WITHIN, "command_timeout": WITHIN}}
     return make_engines(url, busy=WITHIN, synchronous="FULL", postgresql=postgresql)
-
-
-def _bring_up_to_date(connection: Connection) -> None:
-    from alembic.util import CommandError  # noqa: PLC0415  slow to import, and needed only here
-
-    try:
-        upgrade(connection, MIGRATIONS, version_table=VERSION_TABLE)
-    except CommandError as error:
-        newer = "a newer grundlag-bus has upgraded it: use that version here too"
-        raise DatabaseError(NAME, f"{newer} ({error})") from error

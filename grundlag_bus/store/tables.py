@@ -52,6 +52,11 @@ where the next start continues, as JSON.
 Of a call that is settled early the mailboxes are those who may not have been replied to.
 """
 
+ENDED = ("ended", "dead")
+"""The phases of calls that have ended."""
+MOVING = ("leased", "free", "handing", "waiting")
+"""All others."""
+
 answers = Table(
     "grundlag_answers",
     metadata,
@@ -178,6 +183,8 @@ run_answers = Table(
 """Who answered, rejected or edited what, and when; for the books, and read by nobody here. content: as JSON."""
 
 __all__ = [
+    "ENDED",
+    "MOVING",
     "answers",
     "calls",
     "interrupts",

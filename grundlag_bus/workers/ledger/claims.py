@@ -139,8 +139,7 @@ class Claims:
             new = await self._insert(connection, [asked])
             records = {} if new else await self._read(connection, [asked.key], skip_locked=False)
             claimed = await self._claim(connection, asked, new, records)
-            assert claimed is not None  # noqa: S101  its record was waited for
-            return claimed
+        return await self._alone(asked) if claimed is None else claimed  # it was pruned between the two
 
     async def _claim(
         self, connection: AsyncConnection, asked: _Asked, new: Mapping[str, bool], records: Mapping[str, Record]

@@ -24,5 +24,5 @@ async def prune_now_and_then(store: Store, presence: Presence) -> None:
     while True:
         await asyncio.sleep(PRUNE_EVERY * (0.5 + random.random()))  # noqa: S311  it spreads them, and guards nothing
         gone = await presence.ask(lambda: prune(store))
-        if gone:
-            _LOGGER.info("ledger_pruned", records=gone)
+        if gone.total:
+            _LOGGER.info("ledger_pruned", records=gone.total)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select, text
+from sqlalchemy import event, func, select, text
 
 from grundlag_bus import Call, Request, Store
 from grundlag_bus.providers.disposition import Start
@@ -17,16 +17,13 @@ from grundlag_bus.workers.ledger.outcomes import Hold
 from grundlag_bus.workers.ledger.records import Records
 from ops.bench.ledger import fill
 
-ROWS = 5_000
+ROWS = 1_000
 
 
 @pytest.fixture
 async def store(store_url: str) -> AsyncIterator[Store]:
     await fill(store_url, ROWS)
     async with await Store.open(store_url) as opened:
-        if opened.dialect == "postgresql":  # as its own autovacuum does, some time
-            async with opened.transaction() as connection:
-                await connection.execute(text("ANALYZE grundlag_calls"))
         yield opened
 
 
@@ -53,7 +50,9 @@ async def test_claims_outcomes_renewals_and_pruning_read_no_whole_table(store: S
     explain = "EXPLAIN QUERY PLAN " if store.dialect == "sqlite" else "EXPLAIN "
     plans: dict[str, str] = {}
     async with store.transaction() as connection:
-        assert await connection.scalar(select(calls.c.call_id).limit(1))
+        assert await connection.scalar(select(func.count()).select_from(calls)) == ROWS + 1
+        if store.dialect == "postgresql":  # which reads the whole of a table as small as this one, unless told not to
+            await connection.execute(text("SET LOCAL enable_seqscan = off"))
         for statement, parameters in told:
             rows = await connection.exec_driver_sql(explain + statement, parameters)
             plans[statement] = "\n".join(str(row[-1]) for row in rows)
