@@ -85,7 +85,7 @@ class Store:
                 check_there(address)
             # What an action does in a transaction of its own takes no connection from claims and renewals.
             engines += [_engines(address), _engines(address)]
-            async with engines[0].writing.begin() as connection:
+            async with (engines[0].writing if make else engines[0].engine).begin() as connection:
                 if make:
                     opened_at = literal_column(_CLOCKS[address.get_backend_name()], Float)
                     await connection.execute(update(store_table).values(opened_at=opened_at))

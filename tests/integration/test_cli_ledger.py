@@ -64,7 +64,7 @@ async def test_all_that_is_recorded_of_a_call_is_shown(ledger: LedgerLine) -> No
     again = Call("waits", "calendar", "createEvent", Request({}), deadline=2e9, generation=2)
     await ledger.records.hand_over(waits, again, encode_call(again), 7200)
     await ledger.records.handed(waits)
-    await ledger.change("running", lost=2, alone_at=1)
+    await ledger.change("running", lost=2, alone_at=1, copy="copy-1", checkpoint=b"{}")
 
     shown = (await ledger.run("show", "running")).out
     for words in (
@@ -76,6 +76,8 @@ async def test_all_that_is_recorded_of_a_call_is_shown(ledger: LedgerLine) -> No
         "of worker-1, ends in",
         "consumed interrupt-1",
         "it starts no more",
+        "copy-1, which looks after it",
+        "of 2 bytes, where its next start continues",
     ):
         assert words in shown
     told = [(await ledger.run("show", name, "--json")).response for name in ("running", "failed", "waits")]

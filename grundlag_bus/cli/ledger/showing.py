@@ -68,6 +68,8 @@ def to_json(call_id: str, known: Known) -> dict[str, Any]:
         "nextDueIn": None if due is None else round(due - known.now, 1),
         "reply": None if row["reply"] is None else _reply(row["reply"]),
         "letterUnpublished": row["letter"] is not None,
+        "watchCopy": row["copy"],
+        "checkpointBytes": None if row["checkpoint"] is None else len(row["checkpoint"]),
         "createdAt": instant_to_json(row["created_at"]),
         "changedAt": instant_to_json(row["changed_at"]),
     }
@@ -120,6 +122,10 @@ def _lines(told: dict[str, Any], known: Known) -> list[tuple[str, str]]:
         lines.append(("lease", f"of {told['owner']}, {ends}"))
     if told["nextDueIn"] is not None:
         lines.append(("next", f"due in {age(told['nextDueIn'])}" if told["nextDueIn"] > 0 else "due"))
+    if told["watchCopy"] is not None:
+        lines.append(("watch copy", f"{told['watchCopy']}, which looks after it"))
+    if told["checkpointBytes"] is not None:
+        lines.append(("checkpoint", f"of {told['checkpointBytes']} bytes, where its next start continues"))
     reply = told["reply"]
     if reply is not None:
         lines.append(("reply", _told_of(reply)))
