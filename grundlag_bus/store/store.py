@@ -208,10 +208,15 @@ class Store:
             raise StoreAwayError(f"The store's database does not serve: {reason(error)}.") from error
 
 
+_STOPPING = ("08", "53", "57P")
+"""How PostgreSQL's codes begin for a connection that fails, for what it lacks, and for a shutdown."""
+
+
 def is_away(error: Exception) -> bool:
     """Whether an error says something of the database and its connection, and nothing of what was asked."""
     if isinstance(error, DBAPIError):
-        return isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
+        stopping = str(getattr(error.orig, "sqlstate", None)).startswith(_STOPPING)
+        return stopping or isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
     return isinstance(error, OSError | TimeoutError | NoConnectionError) or type(error).__module__.startswith("asyncpg")
 
 

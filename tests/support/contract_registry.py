@@ -407,6 +407,9 @@ async def effect(which: Named, ctx: ActionContext) -> Named:
     async with ctx.ledger_transaction() as connection:
         written = {"name": which.name, "fence": ctx.fence}
         await connection.execute(text("INSERT INTO effects (name, fence) VALUES (:name, :fence)"), written)
+        if which.name == "lost" and seen.runs["effect lost"] == 1:
+            await connection.invalidate()
+            await connection.execute(text("SELECT 1"))
     if which.name == "twice":
         async with ctx.ledger_transaction():
             pass

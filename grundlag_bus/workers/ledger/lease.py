@@ -80,7 +80,8 @@ class Lease:
         Whoever waits for it is added to the run's mailboxes.
         """
         reach("run.ended")
-        if self.stopped and self._connection is not None:
+        # An action whose connection was lost has failed by that, and not by itself.
+        if self._connection is not None and (self.stopped or self._connection.invalidated):
             await self._roll_back()
             return None
         if self._connection is None:

@@ -45,6 +45,12 @@ async def test_an_effect_of_a_start_that_is_repeated_happens_once_under_the_grea
     assert seen.runs["effect retry"] == 2
 
 
+async def test_an_action_whose_connection_is_lost_starts_again_instead_of_failing(host: Host, store: Store) -> None:
+    assert await host.execute("effect", {"name": "lost"}) == {"name": "lost"}
+    assert await effects(store) == [("lost", 2)]
+    assert seen.runs["effect lost"] == 2
+
+
 async def test_a_transaction_is_opened_once_in_a_start(host: Host, store: Store) -> None:
     with pytest.raises(InternalError):
         await host.execute("effect", {"name": "twice"})

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, func, insert, select, text
+from sqlalchemy.exc import DBAPIError
 
 from grundlag_bus import DatabaseError, Store, StoreAwayError
 from grundlag_bus.store.retention import DAY, KEPT_FOR, LEAST, prune
+from grundlag_bus.store.store import is_away
 from grundlag_bus.store.tables import metadata, tombstones
 
 
@@ -148,3 +150,12 @@ async def test_a_transaction_that_could_not_begin_keeps_no_connection(
             _ = await store.begin_long()
         assert "Current Checked out connections: 0" in store._long.engine.pool.status()
         await before.close()
+
+
+@pytest.mark.parametrize(("state", "away"), [("57P03", True), ("08006", True), ("53300", True), ("23505", False)])
+def test_a_server_that_starts_or_shuts_down_is_away_whatever_the_driver_calls_its_refusal(
+    state: str, away: bool
+) -> None:
+    refusal = Exception("the database system is shutting down")
+    vars(refusal)["sqlstate"] = state
+    assert is_away(DBAPIError("", {}, refusal)) is away
