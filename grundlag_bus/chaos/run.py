@@ -89,33 +89,35 @@ async def run_chaos(  # noqa: PLR0913  what a run is made of
     async with await Store.open(ledger) as store:
         await forget(store, KEPT)
         await make_table(store)
-        namespace = f"chaos-{new_call_id()[:8]}"
-        config = Config(
-            url=ground.url if ground.proxy is None else ground.proxy.url,
-            namespace=namespace,
-            folder=str(folder),
-            name="",
-            life=0,
-            seed=seed,
-            run=namespace,
-            ledger=ledger,
-            lease=size.lease,
-            kept_share=size.kept_share,
-            rate=size.rate / size.callers,
-            at_once=size.at_once,
-            timeout=size.timeout,
-        )
-        run = _Run(ground, nemesis, config, size, environment, tell)
-        try:
-            async with fleet_of(run.members) as fleet:
-                await run.load(fleet, seconds)
-                late = await run.rest(fleet)
-            tell("looking at what is left")
+    namespace = f"chaos-{new_call_id()[:8]}"
+    config = Config(
+        url=ground.url if ground.proxy is None else ground.proxy.url,
+        namespace=namespace,
+        folder=str(folder),
+        name="",
+        life=0,
+        seed=seed,
+        run=namespace,
+        ledger=ledger,
+        lease=size.lease,
+        kept_share=size.kept_share,
+        rate=size.rate / size.callers,
+        at_once=size.at_once,
+        timeout=size.timeout,
+    )
+    run = _Run(ground, nemesis, config, size, environment, tell)
+    try:
+        async with fleet_of(run.members) as fleet:
+            await run.load(fleet, seconds)
+            late = await run.rest(fleet)
+        tell("looking at what is left")
+        # Opened again: the connections of one that was there before do not outlast the database's restart.
+        async with await Store.open(ledger) as store:
             remains = await take_remains(ground.url, run.topology, run.mailboxes(), store)
-        finally:
-            with suppress(Exception):  # what is left is told already, and a broker that is away has nothing to remove
-                await remove(ground.url, run.topology, run.mailboxes())
-        await forget(store, KEPT)
+            await forget(store, KEPT)
+    finally:
+        with suppress(Exception):  # what is left is told already, and a broker that is away has nothing to remove
+            await remove(ground.url, run.topology, run.mailboxes())
     return judge(read_all(folder), remains, until=run.until, late_processes=late)
 
 

@@ -13,6 +13,7 @@ import aiormq
 import pytest
 
 from grundlag_bus import Outcome, RabbitTransport, Transport, gather_outcomes
+from grundlag_bus.transport import Message
 from grundlag_bus.transport.topology import Queue
 from tests.support.broker import Broker
 from tests.support.contract_registry import seen
@@ -131,6 +132,18 @@ async def test_over_a_slow_network_everything_goes_on_side_by_side(transport: Ra
 
 
 # --- the caller -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_first_delay_over_a_slow_network_waits_for_few_answers_of_the_broker(
+    transport: RabbitTransport, proxy: Proxy
+) -> None:
+    inbox = Inbox(ack=True)
+    await transport.subscribe(transport.topology.call_queue("calendar", "main"), inbox, prefetch=5)
+    proxy.delay = 0.2
+    delayed = transport.topology.delayed_call_route("calendar", "main", 1)
+    # Declared one after the other, what it needs takes two hundred answers: 80 s.
+    await transport.publish(delayed, Message(b"later", "call"), deadline=time.time() + 30)
+    await eventually(lambda: b"later" in inbox.bodies)
 
 
 async def test_calls_of_a_half_open_caller_end_once_and_new_ones_go_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,11 @@ from grundlag_bus.errors import BusUnreachableError, TopologyMismatchError
 from grundlag_bus.transport.administration import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
 
     from aio_pika.abc import AbstractChannel
 
+    from grundlag_bus.transport.parts import Bridge
     from grundlag_bus.transport.rabbitmq.connection import Connection
     from grundlag_bus.transport.topology import Exchange, Ladder, Queue, Stream, Topology
 
@@ -60,14 +62,33 @@ async def declare_ladder(connection: Connection, ladder: Ladder) -> None:
 
 
 async def _declare_ladder(connection: Connection, ladder: Ladder) -> None:
-    for exchange in ladder.exchanges:
-        await declare_exchange(connection, exchange)
-    for queue in ladder.queues:
-        await declare_queue(connection, queue)
-    for bridge in ladder.bridges:
-        async with _asked(connection, "exchange", bridge.target.name) as channel:
-            target = await channel.get_exchange(bridge.target.name, ensure=False)
-            await connection.ask(target.bind(bridge.binding.exchange.name, bridge.binding.routing_key))
+    await _all(declare_exchange(connection, exchange) for exchange in ladder.exchanges)
+    await _all(
+        [
+            *(declare_queue(connection, queue) for queue in ladder.queues),
+            *(_declare_bridge(connection, bridge) for bridge in ladder.bridges),
+        ]
+    )
+
+
+async def _declare_bridge(connection: Connection, bridge: Bridge) -> None:
+    async with _asked(connection, "exchange", bridge.target.name) as channel:
+        target = await channel.get_exchange(bridge.target.name, ensure=False)
+        await connection.ask(target.bind(bridge.binding.exchange.name, bridge.binding.routing_key))
+
+
+async def _all(declarations: Iterable[Coroutine[None, None, None]]) -> None:
+    """Declare all at once: one after the other they take two hundred answers of a broker that may be far or busy.
+
+    Raises the error of the first that was refused.
+    """
+    declaring = [asyncio.ensure_future(declaration) for declaration in declarations]
+    try:
+        await asyncio.gather(*declaring)
+    finally:
+        for each in declaring:
+            each.cancel()
+        await asyncio.gather(*declaring, return_exceptions=True)
 
 
 async def bind_queue(connection: Connection, queue: Queue | Stream) -> None:
