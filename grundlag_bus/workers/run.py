@@ -67,17 +67,14 @@ class Run:
         self.adopt(delivery)
 
     def adopt(self, delivery: Delivery) -> None:
-        """Settle this delivery too when the call ends, and reply to whoever sent it.
-
-        A mailbox whose name no ledger can write down, one a line, is nobody's.
-        """
+        """Settle this delivery too when the call ends, and reply to whoever sent it."""
         if self.muted:
             return  # it goes back with the subscription
         self.redelivered = self.oversight.may_have_run = self.redelivered or delivery.redelivered
         self.lost = max(self.lost, delivery.lost)
         self._deliveries.append(delivery)
-        mailbox = delivery.message.reply_to
-        if mailbox is not None and mailbox.isprintable():
+        mailbox = mailbox_of(delivery)
+        if mailbox is not None:
             self._mailboxes[mailbox] = None
 
     @property
@@ -140,3 +137,12 @@ class Run:
         self.settled = True
         for delivery in self._deliveries:
             delivery.reject()
+
+
+def mailbox_of(delivery: Delivery) -> str | None:
+    """Return who waits for a reply, if anybody does.
+
+    A mailbox whose name no ledger can write down, one a line, is nobody's.
+    """
+    mailbox = delivery.message.reply_to
+    return mailbox if mailbox is not None and mailbox.isprintable() else None

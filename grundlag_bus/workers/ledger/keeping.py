@@ -30,6 +30,7 @@ from grundlag_bus.workers.ledger.pruning import prune_now_and_then
 from grundlag_bus.workers.ledger.records import Records
 from grundlag_bus.workers.ledger.settling import Settling
 from grundlag_bus.workers.ledger.verdicts import Behind, Held, Verdict, Watched
+from grundlag_bus.workers.run import mailbox_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -257,16 +258,16 @@ class Keeping:
 
         otherwise: called for what is to wait for the run's end.
         """
-        if delivery.message.reply_to is not None:
-            run.wait_at(delivery.message.reply_to)
-        self._beside.do(self._look_after(call, delivery, otherwise))
-
-    async def _look_after(self, call: Call, delivery: Delivery, otherwise: Callable[[], None]) -> None:
-        mailbox = delivery.message.reply_to
+        mailbox = mailbox_of(delivery)
+        if mailbox is not None:
+            run.wait_at(mailbox)
         claim = self._claim_of(call, () if mailbox is None else (mailbox,))
+        self._beside.do(self._look_after(claim, delivery, otherwise))
+
+    async def _look_after(self, claim: Claim, delivery: Delivery, otherwise: Callable[[], None]) -> None:
         match await self._presence.ask(lambda: self._records.look(claim)):
             case Held(seconds):
-                if await self._copies.go_on(call, seconds):
+                if await self._copies.go_on(claim.call, seconds):
                     delivery.ack()
                 else:
                     delivery.nack()

@@ -150,23 +150,25 @@ async def test_one_that_was_cancelled_while_nobody_had_it_does_not_go_on(host: H
     assert seen.runs["high"] == 1
 
 
+@pytest.mark.parametrize("lease", [2.0], ids=["short"])
+async def test_killed_it_is_taken_over_from_its_checkpoint_by_whoever_comes(host: Host, store: Store) -> None:
+    call = await climb(host, "high")
+    await step("high", 1)
+    await host.kill_worker()
+    await asyncio.sleep(0.3)  # nobody is there
+    await host.add_worker()
+    await eventually(lambda: seen.runs["high"] == 2)
+    await step("high", 2)
+    assert await call == {"began": 1, "attempt": 1}
+    assert (await row(store)).lost == 1
+
+
 class TestShortLeases:
     """What goes by the end of a lease."""
 
     @pytest.fixture
     def lease(self) -> float:
         return 2.0
-
-    async def test_killed_it_is_taken_over_from_its_checkpoint_by_whoever_comes(self, host: Host, store: Store) -> None:
-        call = await climb(host, "high")
-        await step("high", 1)
-        await host.kill_worker()
-        await asyncio.sleep(0.3)  # nobody is there
-        await host.add_worker()
-        await eventually(lambda: seen.runs["high"] == 2)
-        await step("high", 2)
-        assert await call == {"began": 1, "attempt": 1}
-        assert (await row(store)).lost == 1
 
     async def test_one_copy_looks_after_it_however_often_it_is_sent(
         self, host: Host, store: Store, monkeypatch: pytest.MonkeyPatch
