@@ -248,8 +248,8 @@ class ActionContext(Generic[AnswerT]):
 
         It is committed together with the outcome, when the action has returned; where it raises (`ToolInterrupt` and
         `Defer` too) or another worker has the call by then, it is rolled back. To be opened once, in a coroutine
-        function, with `async with`; on SQLite nothing else is recorded until the action returns: keep it short. Raises
-        ConfigurationError where the worker has no ledger.
+        function, with `async with`; on SQLite nothing else is recorded from its first write until the action returns,
+        and leases are renewed no more: write last. Raises ConfigurationError where the worker has no ledger.
         """
         if self._lease is None:
             raise ConfigurationError(

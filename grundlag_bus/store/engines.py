@@ -80,8 +80,10 @@ def sqlite_arguments(busy: float) -> dict[str, Any]:
 
 
 def begin(connection: Connection) -> None:
-    """Begin a transaction on SQLite, as the engine's options say. A listener."""
-    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))
+    """Begin a transaction on SQLite, as the engine's options say (None: not yet). A listener."""
+    how = connection.get_execution_options().get("sqlite_begin", "BEGIN")
+    if how is not None:
+        connection.exec_driver_sql(how)
 
 
 def without_credentials(url: URL) -> str:

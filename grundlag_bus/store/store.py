@@ -25,6 +25,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from grundlag_bus.errors import DatabaseError, StoreAwayError
 from grundlag_bus.store.engines import Engines, check_url, is_sqlite, make_engines, reason, without_credentials
+from grundlag_bus.store.late import LateLock
 from grundlag_bus.store.migrating import migrate
 from grundlag_bus.store.tables import store as store_table
 from grundlag_bus.store.versions import NAME, bring_up_to_date, check_there, check_version
@@ -64,6 +65,8 @@ class Store:
         self._engines = engines
         self._long = long
         self._turn = asyncio.Lock()
+        if self._sqlite:
+            LateLock(long.engine, self._turn)
 
     @classmethod
     async def open(cls, url: str | URL, *, make: bool = True) -> Self:
@@ -134,10 +137,10 @@ class Store:
     async def begin_long(self) -> AsyncConnection:
         """Open a connection in a writing transaction of an action's own, for the caller to end and close.
 
-        On SQLite nothing else is written meanwhile. Raises StoreAwayError.
+        On SQLite nothing else is written from its first write on. Raises StoreAwayError.
         """
         async with self._asking():
-            connection = await self._long.writing.connect()
+            connection = await self._long.engine.execution_options(sqlite_begin=None).connect()
             try:
                 _ = await connection.begin()
             except BaseException:

@@ -420,6 +420,18 @@ async def effect(which: Named, ctx: ActionContext) -> Named:
     return which
 
 
+@contract.action("effectLast", name="Write into the ledger's database when a gate opens")
+async def effect_last(which: Named, ctx: ActionContext) -> Named:
+    """Reads, waits, and writes at last."""
+    async with ctx.ledger_transaction() as connection:
+        known = (await connection.execute(text("SELECT name FROM effects"))).all()
+        seen.runs[f"effect {which.name}"] += 1
+        await eventually(seen.gate(which.name).is_set, within=60)
+        written = {"name": f"{which.name} after {len(known)}", "fence": ctx.fence}
+        await connection.execute(text("INSERT INTO effects (name, fence) VALUES (:name, :fence)"), written)
+    return which
+
+
 @contract.action("holdBeside", name="Wait until a gate opens, beside others", parallel_safe=True)
 async def hold_beside(gate: Named, ctx: ActionContext) -> Named:
     seen.notes.append(("started", gate.name))

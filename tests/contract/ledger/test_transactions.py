@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from sqlalchemy import select, text
 
 from grundlag_bus import ActionFailed, InternalError, Store
 from grundlag_bus.store.tables import calls
 from tests.support.contract_registry import seen
+from tests.support.eventually import eventually
 from tests.support.hosts import Host, on_buses
 
 pytestmark = on_buses
@@ -55,3 +58,23 @@ async def test_a_transaction_is_opened_once_in_a_start(host: Host, store: Store)
     with pytest.raises(InternalError):
         await host.execute("effect", {"name": "twice"})
     assert await effects(store) == []
+
+
+class TestOpenFor:
+    """A transaction is open for longer than a lease is without renewal."""
+
+    @pytest.fixture
+    def lease(self) -> float:
+        return 3.0
+
+    async def test_until_it_writes_calls_beside_it_are_recorded_and_leases_renewed(
+        self, host: Host, store: Store
+    ) -> None:
+        long = asyncio.create_task(host.execute("effectLast", {"name": "late"}))
+        await eventually(lambda: seen.runs["effect late"] == 1)
+        assert await host.execute("effect", {"name": "beside"}) == {"name": "beside"}
+        await asyncio.sleep(3.5)
+        assert await host.execute("add", {"a": 1, "b": 2}) == {"sum": 3}
+        seen.gate("late").set()
+        assert await long == {"name": "late"}
+        assert await effects(store) == [("beside", 1), ("late after 0", 1)]
