@@ -21,6 +21,7 @@ from grundlag_bus.agent.feed import Feed
 from grundlag_bus.agent.model import ToolCall
 from grundlag_bus.agent.results import broken, failed, unknown
 from grundlag_bus.errors import AnswerInvalidError, NotJsonError, ToolInterrupt
+from grundlag_bus.schema.envelope import derived_id
 from grundlag_bus.schema.refusal import short
 from grundlag_bus.tools import ToolContext, ToolResumption
 
@@ -64,13 +65,17 @@ def name_now(call: CallRecord, tools: Iterable[ToolDescription]) -> str | None:
 
 @dataclass(frozen=True)
 class Calling:
-    """Runs calls of one turn and writes down how each ends, at the moment that it does."""
+    """Runs calls of one turn and writes down how each ends, at the moment that it does.
+
+    call_id: what the ids of the calls are derived from.
+    """
 
     tools: ToolRuntime
     transcript: Transcript
     turn: int
     user_id: str | None
     signal: asyncio.Event
+    call_id: str | None = None
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
     def start(self, calls: Iterable[CallRecord]) -> Feed[AgentEvent]:
@@ -148,6 +153,9 @@ class Calling:
             items=self.transcript.items,
             signal=self.signal,
             on_progress=on_progress,
+            call_id=None
+            if self.call_id is None
+            else derived_id("call", self.call_id, f"{record.id}.{record.edits}".encode()),
         )
 
 

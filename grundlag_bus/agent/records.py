@@ -114,7 +114,11 @@ class InterruptRecord(_Record):
 
 
 class CallRecord(_Record):
-    """started_at: None before its start, and again from an answer to the start with it; seconds: of its last start."""
+    """A call, and how it ended.
+
+    started_at: None before its start, and again from an answer to the start with it; seconds: of its last start;
+    edits: how often a person has put other arguments in the place of the model's.
+    """
 
     id: str
     name: str
@@ -125,6 +129,7 @@ class CallRecord(_Record):
     seconds: float | None = None
     interrupts: list[InterruptRecord] = []
     result: ResultRecord | None = None
+    edits: int = 0
 
     @property
     def pending(self) -> InterruptRecord | None:

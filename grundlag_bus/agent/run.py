@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -35,7 +36,8 @@ class AgentRun:
 
     tools: `AgentTools`, or what else can list and execute; strategy: the loop; max_turns: requests to the model per
     prompt; user_id: on whose behalf tools are called; instructions: for the model, beside the prompts; transcript: one
-    to go on with.
+    to go on with; call_id: what the ids of its calls are derived from, where they are to be the same calls when they
+    are made again.
     """
 
     def __init__(  # noqa: PLR0913  what a run is made of
@@ -48,6 +50,7 @@ class AgentRun:
         user_id: str | None = None,
         instructions: str | None = None,
         transcript: Transcript | None = None,
+        call_id: str | None = None,
     ) -> None:
         if not is_model(model):
             raise ConfigurationError(
@@ -65,6 +68,7 @@ class AgentRun:
         self._user_id = user_id
         self._instructions = instructions
         self._transcript = transcript or Transcript()
+        self._call_id = call_id
         self._steps: RunSteps | None = None
         self.max_turns = max_turns
 
@@ -108,12 +112,13 @@ class AgentRun:
         """Do not let the call of an interrupt run, tell the model so, and go on. Raises as `answer` does."""
         return self.answer({interrupt_id: Rejection(reason, by)})
 
-    def resume(self) -> RunEvents:
+    def resume(self, *, partly: bool = False) -> RunEvents:
         """Go on where the run ended by a failed model, by `max_turns`, by cancellation, or with its process.
 
-        Awaiting raises RunStateError when a call waits for an answer, or nothing is left to do.
+        partly: as far as that can be while calls wait for answers. Awaiting raises RunStateError when a call waits for
+        an answer otherwise, or nothing is left to do.
         """
-        return RunEvents(self._go_on(self._ensure_unfinished))
+        return RunEvents(self._go_on(partial(self._ensure_unfinished, partly=partly)))
 
     def cancel(self) -> None:
         """End the run as `cancelled`: a request to the model at once, a tool call when it has stopped.
@@ -125,8 +130,8 @@ class AgentRun:
         else:
             self._transcript.close_calls("The run was cancelled")
 
-    def _ensure_unfinished(self) -> list[AgentEvent]:
-        if self._transcript.pending:
+    def _ensure_unfinished(self, *, partly: bool) -> list[AgentEvent]:
+        if self._transcript.pending and not partly:
             raise RunStateError("The run waits for answers: answer or reject what is in run.pending.")
         if not self._transcript.records or self._transcript.is_answered:
             raise RunStateError("The run has nothing to go on with: send it a prompt.")
@@ -143,6 +148,7 @@ class AgentRun:
             max_turns=self.max_turns,
             user_id=self._user_id,
             instructions=self._instructions,
+            call_id=self._call_id,
         )
         status: RunStatus | None = None
         error: ModelError | None = None

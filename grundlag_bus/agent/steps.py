@@ -44,6 +44,7 @@ class RunSteps:
         max_turns: int,
         user_id: str | None,
         instructions: str | None,
+        call_id: str | None,
     ) -> None:
         self._model = model
         self._tools = tools
@@ -51,6 +52,7 @@ class RunSteps:
         self._max_turns = max_turns
         self._user_id = user_id
         self._instructions = instructions
+        self._call_id = call_id
         self._signal = asyncio.Event()
         self._feed: Feed[Any] = Feed()
         self._asking = False
@@ -125,7 +127,7 @@ class RunSteps:
         if not (replies := transcript.replies) or not transcript.open_calls:
             return
         turn, reply = len(replies), replies[-1]
-        calling = Calling(self._tools, transcript, turn, self._user_id, self._signal)
+        calling = Calling(self._tools, transcript, turn, self._user_id, self._signal, self._call_id)
         for group in groups(reply.calls, described(self._tools)):
             ready = [call for call in group if call.result is None and call.pending is None]
             try:

@@ -207,11 +207,11 @@ class Transcript:
         return {"records": [record.model_dump(mode="json", by_alias=True) for record in self._records]}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Transcript:
+    def from_json(cls, data: Mapping[str, Any], *, open_calls: bool = False) -> Transcript:
         """Read a transcript, and give calls that were under way when it was written a result that says so.
 
         Calls that wait for an answer stay open, and those that have it and did not start; so do the calls after them.
-        Raises TranscriptError.
+        open_calls: so do all others, for one who makes them again as the same calls. Raises TranscriptError.
         """
         try:
             read = _Document.model_validate(data)
@@ -221,7 +221,8 @@ class Transcript:
             raise TranscriptError(f"The transcript is malformed at {place}: {short(first['msg'])}") from error
         transcript = cls()
         transcript._records.extend(read.records)
-        transcript._repair()
+        if not open_calls:
+            transcript._repair()
         return transcript
 
     def _repair(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs that survive whatever ends their processes: single calls and scripts, each a row and a journal in a store.
+"""Runs that survive whatever ends their processes: calls, scripts, agents, each a row and a journal in a store.
 
 A run's truth is its journal. Whoever has the run (its owner, by a lease with a fence) replays it, goes on as far as it
 can, and parks it: a run that waits costs a row. What is written together is one transaction:

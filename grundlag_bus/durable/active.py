@@ -47,6 +47,11 @@ class ActiveRun:
     def hold(self) -> Hold:
         return self.claimed.hold
 
+    @property
+    def only_waits(self) -> bool:
+        """Whether it waits for replies, however long, and is at nothing else."""
+        return bool(self.waiting) and not self._busy and not self.closing
+
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Be at something that is not to be cut short by parking."""

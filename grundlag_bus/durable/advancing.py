@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from grundlag_bus.durable.agents import advance_agent
 from grundlag_bus.durable.outcome import CANCELLED, Outcome, failed
 from grundlag_bus.durable.reuse import Reuse
 from grundlag_bus.errors import (
@@ -16,6 +17,7 @@ from grundlag_bus.errors import (
     ScriptLimitError,
     ScriptReplayError,
     ToolInterrupt,
+    TranscriptError,
 )
 from grundlag_bus.sandbox.script.calling import Calls
 from grundlag_bus.sandbox.script.engine import MadeCall
@@ -27,9 +29,11 @@ from grundlag_bus.tools import ItemStore, ToolContext
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from grundlag_bus.agent import Model
     from grundlag_bus.durable.active import ActiveRun
     from grundlag_bus.durable.call_records import CallRecords
     from grundlag_bus.durable.offers import Offer
+    from grundlag_bus.durable.values import Kind
     from grundlag_bus.tools import Tool
 
 PATIENCE = 2.0
@@ -38,15 +42,19 @@ _ALL = 1_000_000
 
 
 class Advancing:
-    """Advances runs of every kind."""
+    """Advances runs of every kind. model: of agents."""
 
-    def __init__(self, records: CallRecords) -> None:
+    def __init__(self, records: CallRecords, model: Model | None) -> None:
         self._records = records
+        self._model = model
+        self.kinds: tuple[Kind, ...] = ("call", "script") if model is None else ("call", "script", "agent")
 
     async def advance(self, active: ActiveRun, offer: Offer) -> Outcome | None:
         """Return how the run ended; None where people must answer first. Raises ParkedError, LeftError."""
         spec = orjson.loads(active.claimed.spec)
         try:
+            if active.claimed.kind == "agent":
+                return await self._agent(active, offer, spec)
             if active.closing:
                 return await self._close(active, offer)
             if active.claimed.kind == "script":
@@ -54,6 +62,13 @@ class Advancing:
             return await self._call(active, offer, spec)
         except ScriptReplayError as error:
             return failed("replay_mismatch", error.message, None if error.call is None else {"call": error.call})
+
+    async def _agent(self, active: ActiveRun, offer: Offer, spec: dict[str, Any]) -> Outcome | None:
+        assert self._model is not None  # noqa: S101  none is taken without
+        try:
+            return await advance_agent(active, offer, self._model, spec, await self._items(active))
+        except (TranscriptError, LookupError) as error:
+            return failed("journal_damaged", f"The run's journal is none of an agent: {error}")
 
     async def _script(self, active: ActiveRun, offer: Offer, spec: dict[str, Any]) -> Outcome | None:
         try:
@@ -109,17 +124,27 @@ class Advancing:
         return CANCELLED
 
     async def _context(self, active: ActiveRun, spec: Mapping[str, Any]) -> ToolContext:
-        """Make what the run's calls are given, with the items that they have brought so far."""
-        items = ItemStore()
-        ended = await self._records.of_run(active.hold.run_id) if active.journal.entries() else []
-        for each in ended:
-            items.fold(Item.from_json(item) for item in each.response.items)
-        if active.claimed.retry_of is not None:
-            active.reuse = Reuse(await self._records.of_run(active.claimed.retry_of), ended)
-        claimed = active.claimed
+        """Make what the run's calls are given."""
+        claimed, items = active.claimed, ItemStore(await self._items(active))
         return ToolContext(
             user_id=claimed.user_id, call_id=claimed.hold.run_id, items=items, timeout=spec.get("timeout")
         )
+
+    async def _items(self, active: ActiveRun) -> list[Item]:
+        """Read what the run's calls have brought so far; of another try, take over what the one before has."""
+        claimed = active.claimed
+        ended = await self._records.of_run(active.hold.run_id) if active.journal.entries() else []
+        before = [] if claimed.retry_of is None else await self._records.of_run(claimed.retry_of)
+        if claimed.kind == "agent":  # it has what was called in its journal, and may well call the same again
+            ended = before + ended
+        else:
+            active.reuse = Reuse(before, ended)
+        items: dict[str, Item] = {}
+        for each in ended:
+            for told in each.response.items:
+                item = Item.from_json(told)
+                items.setdefault(item.id, item)
+        return list(items.values())
 
 
 async def _until_idle(calls: Calls, active: ActiveRun) -> None:

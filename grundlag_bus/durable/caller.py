@@ -104,7 +104,8 @@ class RunCaller:
     async def _send(self, active: ActiveRun, call: Call) -> Reply | float:
         """Bring a call onto the broker where it is not, and return its deadline, or how it ended."""
         result = active.reuse.take(call)
-        known = None if result is None else _reply(call, result)
+        response = cancelled(call, published=False) if result is None and active.closing else result
+        known = None if response is None else _reply(call, response)
         recorded = await self._writes.do(self._records.record(active.hold, call, known))
         if recorded.is_new:
             reach("call.recorded")
@@ -113,10 +114,8 @@ class RunCaller:
         if recorded.reply is not None:
             return recorded.reply
         if active.closing:
-            if recorded.is_new:
-                return await self._end(call, cancelled(call, published=False))
             self._cancels.send(call.call_id)
-            return self._transport.now() + CANCEL_WITHIN
+            return self._transport.now() + CANCEL_WITHIN - LEEWAY
         forgotten = self._transport.embedded and call.call_id not in self._sent_here
         if recorded.published and not forgotten:
             return recorded.call.deadline

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 POINTS = (
     "run.claimed",
     "entry.began",
+    "entry.replied",
     "entry.called",
     "call.recorded",
     "call.published",

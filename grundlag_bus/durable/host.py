@@ -111,7 +111,7 @@ class Host:
     async def take(self) -> int:
         """Take what is due, as far as there is room, and return how many runs that is. Raises StoreAwayError."""
         room = self._concurrency - len(self._active)
-        taken = await self._writes.do(self._records.claim(self.name, room)) if room > 0 else []
+        taken = await self._writes.do(self._records.claim(self.name, room, self._advancing.kinds)) if room > 0 else []
         for claimed in taken:
             reach("run.claimed")
             self._begin(claimed)

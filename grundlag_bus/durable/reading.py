@@ -67,7 +67,7 @@ class Reading:
             raise InterruptUnknownError([interrupt_id], [])
         return interrupt_of(row)
 
-    async def entries(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[RunEntry, ...]:
+    async def entries(self, run_id: str, *, after: int = 0, limit: int | None = PAGE) -> tuple[RunEntry, ...]:
         """Read from a journal, in order."""
         mine = (run_entries.c.run_id == run_id, run_entries.c.position > after)
         read = select(run_entries.c.position, run_entries.c.entry, run_entries.c.written_at)

@@ -66,9 +66,10 @@ class RunRecords:
         self._store = store
         self._lease = lease
 
-    async def claim(self, owner: str, room: int) -> list[Claimed]:
-        """Take what is due, at most so many."""
-        due = select(runs.c.run_id).where(runs.c.due_at <= self._store.now).order_by(runs.c.due_at).limit(room)
+    async def claim(self, owner: str, room: int, kinds: Collection[str]) -> list[Claimed]:
+        """Take what is due of these kinds, at most so many."""
+        due = select(runs.c.run_id).where(runs.c.due_at <= self._store.now, runs.c.kind.in_(kinds))
+        due = due.order_by(runs.c.due_at).limit(room)
         async with self._store.transaction() as connection:
             ids = (await connection.scalars(due.with_for_update(skip_locked=True))).all()
             if not ids:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from grundlag_bus.agent.run import MAX_TURNS
 from grundlag_bus.durable.advancing import Advancing
 from grundlag_bus.durable.answering import Answering, Given
 from grundlag_bus.durable.bell import Bell, rung
@@ -19,6 +21,7 @@ from grundlag_bus.durable.records import CHANNEL, RunRecords
 from grundlag_bus.durable.starting import (
     NewRun,
     Starting,
+    agent_spec,
     another_try,
     call_spec,
     checked_input,
@@ -38,9 +41,10 @@ from grundlag_bus.schema.envelope import new_call_id
 from grundlag_bus.store.retention import KEPT_FOR
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from grundlag_bus.adapters import Bus
+    from grundlag_bus.agent import Model
     from grundlag_bus.durable.values import Kind, OpenInterrupt, Run, RunEntry, Status
     from grundlag_bus.sandbox.script import Limits
     from grundlag_bus.store.store import Store
@@ -54,8 +58,9 @@ class Runs:
     """The runs of a store, on a bus that is open. An async context manager; several, in any processes, share them.
 
     drives: whether runs are driven here; without it they are started, asked about and answered, for hosts elsewhere.
-    concurrency: runs that are driven here at once, those that wait not counted; lease: seconds after which another
-    host goes on with the runs of one that is gone; limits: of scripts; without_ledger: call providers that have no
+    model: of agents, which hosts without one leave alone; concurrency: runs that are driven here at once, those that
+    wait not counted; lease: seconds after which another host goes on with the runs of one that is gone; limits: of
+    scripts; without_ledger: call providers that have no
     ledger too, where a call that was being sent when its host ended may run twice, or end as `outcome_unknown`.
 
     Raises ConfigurationError for a bus without a transport: runs are on RabbitMQ, or on `memory://`, where calls are
@@ -70,6 +75,7 @@ class Runs:
         drives: bool = True,
         concurrency: int = CONCURRENCY,
         lease: float = LEASE,
+        model: Model | None = None,
         limits: Limits | None = None,
         without_ledger: bool = False,
     ) -> None:
@@ -95,7 +101,7 @@ class Runs:
             writes=self._writes,
             caller=self._caller,
             offers=self._offers,
-            advancing=Advancing(calls),
+            advancing=Advancing(calls, model),
             answering=self._answering,
             notices=Notices(store, transport),
             concurrency=concurrency,
@@ -174,6 +180,37 @@ class Runs:
         spec = script_spec(source, inputs or {}, (await self._offers.now()).tools, timeout=timeout)
         return await self._start("script", name_of(source), spec, user_id, answerer, run_id)
 
+    async def start_agent(  # noqa: PLR0913  the same
+        self,
+        prompt: str,
+        *,
+        instructions: str | None = None,
+        tools: Iterable[str] | None = None,
+        max_turns: int = MAX_TURNS,
+        user_id: str | None = None,
+        answerer: str | None = None,
+        run_id: str | None = None,
+    ) -> Run:
+        """Start an agent, and return as soon as it is written down; hosts with a model drive it.
+
+        tools: the names of the functions that it may call, all where it is not given; the rest is as `AgentRun` and
+        `start_call` have it. Its value is the text of its last reply. Raises ConfigurationError, NotJsonError,
+        RunStateError.
+        """
+        taken = (await self._offers.now()).tools
+        spec = agent_spec(instructions=instructions, tools=tools, taken=taken, max_turns=max_turns)
+        spec["prompt"] = plain(prompt, at=("prompt",))
+        new = NewRun(
+            run_id=run_id or new_call_id(),
+            kind="agent",
+            name=name_of(prompt),
+            spec=spec,
+            user_id=user_id,
+            answerer=user_id if answerer is None else answerer,
+            began=({"kind": "prompted", "text": spec["prompt"], "at": plain(datetime.now(UTC))},),
+        )
+        return await self._begin(new)
+
     async def retry(self, run_id: str, *, source: str | None = None) -> Run:
         """Start a run that failed or was cancelled again, as another one, and return that.
 
@@ -181,9 +218,8 @@ class Runs:
         again with the same input. source: of a script, what is run instead. Raises RunUnknownError, RunStateError.
         """
         run = await self._reading.get(run_id)
-        entries = await self._reading.entries(run_id, limit=2)
-        began = next((dict(entry.entry) for entry in entries if entry.kind == "began"), None)
-        return await self._begin(another_try(run, began, source))
+        entries = await self._reading.entries(run_id, limit=None)
+        return await self._begin(another_try(run, entries, source))
 
     async def _start(  # noqa: PLR0913, PLR0917  what a run is made of
         self,

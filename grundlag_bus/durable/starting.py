@@ -9,8 +9,16 @@ import orjson
 from sqlalchemy import delete, select, update
 
 from grundlag_bus._version import __version__
+from grundlag_bus.durable.journal import OF_RUN
 from grundlag_bus.durable.records import CHANNEL, add_entry, wake
-from grundlag_bus.errors import ActionInputValidationError, Issue, NotJsonError, RunStateError, RunUnknownError
+from grundlag_bus.errors import (
+    ActionInputValidationError,
+    ConfigurationError,
+    Issue,
+    NotJsonError,
+    RunStateError,
+    RunUnknownError,
+)
 from grundlag_bus.sandbox.script.inputs import checked_inputs
 from grundlag_bus.schema.codec import digest, plain
 from grundlag_bus.schema.envelope import new_call_id
@@ -18,9 +26,9 @@ from grundlag_bus.schema.json_schema import JsonValidator
 from grundlag_bus.store.tables import interrupts, run_answers, run_calls, run_entries, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from grundlag_bus.durable.values import Kind, Run
+    from grundlag_bus.durable.values import Kind, Run, RunEntry
     from grundlag_bus.schema.manifest import ActionManifest, ProviderManifest
     from grundlag_bus.store.store import Store
 
@@ -80,6 +88,24 @@ def script_spec(
     }
 
 
+def agent_spec(
+    *, instructions: str | None, tools: Iterable[str] | None, taken: Container[str], max_turns: int
+) -> dict[str, Any]:
+    """Say what an agent is started with. Raises ConfigurationError for a tool that there is not."""
+    names = None if tools is None else list(tools)
+    for name in names or ():
+        if name not in taken:
+            raise ConfigurationError(
+                f"There is no tool {name!r} to choose: list what there is with `grundlag-bus tools`."
+            )
+    return {
+        "instructions": plain(instructions, at=("instructions",)),
+        "tools": names,
+        "maxTurns": max_turns,
+        "versions": {"grundlagBus": __version__},
+    }
+
+
 def name_of(source: str) -> str:
     """Name a script by its first line."""
     return next((line.strip() for line in source.splitlines() if line.strip()), "")[:_LONGEST_NAME]
@@ -96,10 +122,11 @@ def checked_input(action: ActionManifest, value: Any) -> Any:
     return data
 
 
-def another_try(run: Run, began: dict[str, Any] | None, source: str | None) -> NewRun:
-    """Make the run that is another try. began: of a script's journal, for its clock and its chance to be the same.
+def another_try(run: Run, entries: Sequence[RunEntry], source: str | None) -> NewRun:
+    """Make the run that is another try.
 
-    source: what is run instead. Raises RunStateError.
+    entries: the journal. A script keeps its beginning, for its clock and its chance to be the same, and an agent all
+    that was said. source: what is run instead. Raises RunStateError.
     """
     if run.status not in ("failed", "cancelled"):
         raise RunStateError(
@@ -118,8 +145,16 @@ def another_try(run: Run, began: dict[str, Any] | None, source: str | None) -> N
         user_id=run.user_id,
         answerer=run.answerer,
         retry_of=run.run_id,
-        began=() if began is None else ({**began, "source": spec["source"]},),
+        began=tuple(_kept(run, entries, spec)),
     )
+
+
+def _kept(run: Run, entries: Sequence[RunEntry], spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        if run.kind == "script" and entry.kind == "began":
+            yield {**entry.entry, "source": spec["source"]}
+        if run.kind == "agent" and not entry.kind.startswith(OF_RUN):
+            yield dict(entry.entry)
 
 
 class Starting:

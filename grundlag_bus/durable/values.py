@@ -10,7 +10,7 @@ from grundlag_bus.schema.fields import instant_to_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Kind = Literal["call", "script"]
+Kind = Literal["call", "script", "agent"]
 Status = Literal["running", "waiting", "completed", "failed", "cancelled"]
 InterruptStatus = Literal["pending", "answered", "rejected", "edited", "expired", "cancelled"]
 
@@ -21,9 +21,10 @@ ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
 class Run:
     """A run, as it stood when it was looked at. Instants are Unix seconds.
 
-    name: the function that it calls, or the first line of its script; status: `waiting` where nothing goes on before a
-    person answers; value, stdout: of a completed one; error: of a failed or cancelled one, {code, message, details?};
-    spec: what it was started with; versions: what it was started under; retry_of: the run that it is another try of.
+    name: the function that it calls, or the first line of its script or prompt; status: `waiting` where nothing goes on
+    before a person answers; value, stdout: of a completed one, of an agent the text of its last reply; error: of a
+    failed or cancelled one, {code, message, details?}; spec: what it was started with; versions: what it was started
+    under; retry_of: the run that it is another try of.
     """
 
     run_id: str

@@ -15,7 +15,9 @@ from sqlalchemy import select
 
 from grundlag_bus import Ledger, Runs, SealKeys, Store
 from grundlag_bus.durable import failpoints
+from grundlag_bus.durable.agents import transcript_of
 from grundlag_bus.store.tables import calls
+from tests.support.agents import assert_whole
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
 from tests.support.hosts import Host, open_host
@@ -37,6 +39,16 @@ for number in range(4, 8):
     await contractEcho(number)
 [first, again["attempt"], several[0]["approved"], several[1]["approved"], several[2]]
 """
+OF_SCRIPTS = tuple(point for point in failpoints.POINTS if point != "entry.replied")
+OF_AGENTS = (
+    "entry.replied",
+    "entry.called",
+    "call.recorded",
+    "call.confirmed",
+    "entry.settled",
+    "run.parked",
+    "run.ended",
+)
 CALLS = 11
 ECHOES = 7
 
@@ -66,9 +78,9 @@ async def test_a_host_may_be_killed_between_any_two_steps(
     setting = Setting(amqp_url, host.namespace, store_url, LEASE)
     async with Runs(store, host.bus, drives=False) as runs:
         run = await runs.start_script(SOURCE, user_id="ada")
-        for point in failpoints.POINTS:
+        for point in OF_SCRIPTS:
             with run_host(replace(setting, point=point)) as process:
-                for about in ("a", "b") if point == failpoints.POINTS[-1] else ():
+                for about in ("a", "b") if point == OF_SCRIPTS[-1] else ():
                     await runs.answer(await question(runs, run, about), {"approved": about == "a"}, by="ada")
                 await eventually(lambda: process.exitcode is not None, within=60)
                 assert (point, process.exitcode) == (point, -signal.SIGKILL)
@@ -89,3 +101,28 @@ async def test_a_host_may_be_killed_between_any_two_steps(
         rows = (await connection.execute(select(calls))).all()
     assert len(rows) == CALLS + 2
     assert {row.phase for row in rows} == {"ended"}
+
+
+@pytest.mark.timeout(280)
+async def test_an_agents_host_may_be_killed_between_any_two_steps(
+    host: Host, store: Store, store_url: str, amqp_url: str
+) -> None:
+    setting = Setting(amqp_url, host.namespace, store_url, LEASE)
+    async with Runs(store, host.bus, drives=False) as runs:
+        run = await runs.start_agent("Do it.", user_id="ada")
+        for point in OF_AGENTS:
+            with run_host(replace(setting, point=point)) as process:
+                if point == OF_AGENTS[-1]:
+                    await runs.answer(await question(runs, run, "a"), {"approved": True}, by="ada")
+                await eventually(lambda: process.exitcode is not None, within=60)
+                assert (point, process.exitcode) == (point, -signal.SIGKILL)
+        assert (await ended(runs, run)).value == "Done: 4 turns."
+        written = await entries(runs, run)
+    transcript = transcript_of([entry for entry in written if not entry["kind"].startswith("run.")])
+    assert_whole(transcript)
+    assert [call.name for call in transcript.calls] == ["contractEcho"] * 6 + ["contractAsk"]
+    assert (seen.runs["echo"], seen.runs["ask"]) == (6, 1)
+
+
+def test_every_point_has_a_test() -> None:
+    assert set(OF_SCRIPTS) | set(OF_AGENTS) == set(failpoints.POINTS)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.context import ForkServerContext, ForkServerProcess
 
+    from grundlag_bus import ModelReply, ModelRequest
+
 
 _PRELOADED = (
     *("aiosqlite", "asyncpg", "alembic.operations", "alembic.script", "sqlalchemy.dialects.postgresql.asyncpg"),
@@ -60,7 +62,7 @@ def _serve(setting: Setting) -> None:
 
 
 async def _host(setting: Setting) -> None:
-    from grundlag_bus import Runs, Store, connect  # noqa: PLC0415  in the process alone
+    from grundlag_bus import Runs, ScriptedModel, Store, connect  # noqa: PLC0415  in the process alone
     from grundlag_bus.durable import failpoints  # noqa: PLC0415  the same
 
     def kill(point: str) -> None:
@@ -71,6 +73,19 @@ async def _host(setting: Setting) -> None:
     async with (
         await Store.open(setting.store_url) as store,
         connect(setting.url, namespace=setting.namespace) as bus,
-        Runs(store, bus, lease=setting.lease),
+        Runs(store, bus, lease=setting.lease, model=ScriptedModel(_reply)),
     ):
         await asyncio.Event().wait()
+
+
+def _reply(request: ModelRequest) -> ModelReply | str:
+    """Reply by how far the conversation is, whichever process has had the part before."""
+    from grundlag_bus import ModelReply, Replied, ToolCall  # noqa: PLC0415  in the process alone
+
+    turn = sum(isinstance(message, Replied) for message in request.messages)
+    match turn:
+        case 0 | 1 | 2:
+            return ModelReply("", tuple(ToolCall.of("contractEcho", {"value": [turn, number]}) for number in range(2)))
+        case 3:
+            return ModelReply("", (ToolCall.of("contractAsk", {"id": "a"}),))
+    return f"Done: {turn} turns."
