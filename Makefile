@@ -16,7 +16,7 @@ export ICS
 
 .DEFAULT_GOAL := list
 .PHONY: list venv demo test contract long check lint types imports cover contract-3.10 mutants broker schemathesis
-.PHONY: bench clean
+.PHONY: bench chaos chaos-check chaos-mutants clean
 
 list:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z0-9.-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,15 @@ schemathesis: $(STAMP) $(SCHEMATHESIS)  ## hold the HTTP host to its OpenAPI doc
 bench: $(STAMP)  ## calls per second beside hand-written aiormq and FastStream, and what a ledger costs
 	$(BIN)/python -m ops.bench $(ARGS)
 	$(BIN)/python -m ops.bench.ledger
+
+chaos: $(STAMP)  ## ten minutes of calls under every fault, on three nodes (as root); ARGS for python -m ops.chaos
+	@$(BIN)/python -m ops.chaos --seconds 600 --nodes 3 --calls 100000 --faults 200 $(ARGS)
+
+chaos-check: $(STAMP)  ## two minutes of calls under faults, on one node
+	@$(BIN)/python -m ops.chaos --seconds 120 --rate 100 --calls 5000 --faults 40 $(ARGS)
+
+chaos-mutants: $(STAMP)  ## make mistakes, one by one, and show which of them the suite notices; ARGS names some
+	@$(BIN)/python -m ops.chaos.mutants $(ARGS)
 
 clean:  ## remove the environment and every cache (brokers are kept under ~/.cache/grundlag-bus)
 	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
