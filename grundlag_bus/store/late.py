@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.util import await_only
 
 if TYPE_CHECKING:
@@ -36,7 +37,15 @@ class LateLock:
             return
         await_only(self._take())
         connection.info[_HAS_IT] = True
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            except OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                # Another process writes. Whoever waits is cancelled when that takes too long.
+            else:
+                return
 
     async def _take(self) -> None:
         async with self._one:

@@ -139,17 +139,26 @@ async def test_a_store_whose_connections_were_ended_says_so_and_serves_again(pos
         await store.ping()
 
 
-async def test_a_transaction_that_could_not_begin_keeps_no_connection(
+async def test_an_actions_transaction_waits_for_another_process_that_writes_and_keeps_no_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("grundlag_bus.store.store.WITHIN", 0.2)
     url = f"sqlite:///{tmp_path}/store.sqlite"
+    write = text("UPDATE grundlag_store SET opened_at = 1")
     async with await Store.open(url) as store, await Store.open(url) as other:
-        before = await other.begin_long()
-        with pytest.raises(StoreAwayError, match="locked"):
-            _ = await store.begin_long()
-        assert "Current Checked out connections: 0" in store._long.engine.pool.status()
+        before, waiting, after = await other.begin_long(), await store.begin_long(), await store.begin_long()
+        await before.execute(write)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await waiting.execute(write)
+        await waiting.close()
+        writing = asyncio.create_task(after.execute(write))
+        await asyncio.sleep(0.5)
+        assert not writing.done()
         await before.close()
+        await writing
+        await after.close()
+        assert "Current Checked out connections: 0" in store._long.engine.pool.status()
 
 
 @pytest.mark.parametrize(("state", "away"), [("57P03", True), ("08006", True), ("53300", True), ("23505", False)])
