@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.schema.items import Item
     from grundlag_bus.tools import Logger
+    from grundlag_bus.workers.ledger import Ledger
 
 
 def context(  # noqa: PLR0913  the fields of a context
@@ -100,10 +101,15 @@ class TestedContext(ActionContext[Any]):
 
 
 @asynccontextmanager
-async def memory_bus(registry: ProviderRegistry, *, concurrency: int = 64) -> AsyncIterator[Bus]:
-    """Give a bus in memory with one worker of the registry serving it, for as long as it is entered."""
+async def memory_bus(
+    registry: ProviderRegistry, *, concurrency: int = 64, ledger: Ledger | None = None
+) -> AsyncIterator[Bus]:
+    """Give a bus in memory with one worker of the registry serving it, for as long as it is entered.
+
+    ledger: the worker's, which actions that use `ctx.checkpoint` or `ctx.ledger_transaction` need.
+    """
     transport = MemoryTransport()
-    worker = Worker(transport, registry, concurrency=concurrency, grace=0)
+    worker = Worker(transport, registry, concurrency=concurrency, grace=0, ledger=ledger)
     running = asyncio.get_running_loop().create_task(worker.run())
     started = asyncio.get_running_loop().create_task(worker.started.wait())
     try:

@@ -33,7 +33,7 @@ class LedgerLine:
         return await asyncio.to_thread(self.cli.run, "ledger", *arguments)
 
     async def claim(self, name: str) -> Hold:
-        def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool) -> Start:
+        def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool, started: bool) -> Start:
             return Start()
 
         call = Call(name, "calendar", "createEvent", Request({}), deadline=2e9)

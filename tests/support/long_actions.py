@@ -37,6 +37,11 @@ class Stride(BaseModel):
     defer: bool = False
 
 
+@long.action("climbOnce", name="Climb, and start no second time", lane="long", rerun=False)
+async def climb_once(way: Way, ctx: ActionContext) -> Arrived:
+    return await _climb(way, ctx)
+
+
 class March(BaseModel):
     """seconds: that it takes; file: where each start says what it began with."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from grundlag_bus import (
     ActionContext,
     ActionInputValidationError,
     EventInvalidError,
+    Ledger,
     NotJsonError,
     Provider,
     ProviderRegistry,
     ServiceMissingError,
+    Store,
     ToolInterrupt,
     testing,
 )
@@ -150,6 +153,15 @@ async def import_events(titles: list[str], ctx: ActionContext) -> int:
     for done in range(ctx.checkpointed or 0, len(titles)):
         await ctx.checkpoint(done + 1)
     return len(ctx.checkpoints) if isinstance(ctx, testing.TestedContext) else 0
+
+
+async def test_a_bus_in_memory_may_have_a_ledger(tmp_path: Path) -> None:
+    async with await Store.open(f"sqlite:///{tmp_path}/ledger.sqlite") as store:
+        films = Provider("films", name="Films")
+        films.actions.register(import_events)
+        async with testing.memory_bus(ProviderRegistry([films]), ledger=Ledger(store)) as bus:
+            tools = await bus.to_tools()
+            assert await tools["filmsImport"].execute(["a", "b"]) == 0
 
 
 async def test_an_action_goes_on_from_a_checkpoint_and_its_own_are_there_to_look_at() -> None:

@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 
 
 class Decide(Protocol):
-    """Decides of a call by how many of its starts were lost, and how many were at its last lone start."""
+    """Decides of a call by how many of its starts were lost, and how many were at its last lone start.
+
+    started: whether it was started before, where its deliveries do not tell.
+    """
 
     def __call__(
-        self, call: Call, /, *, lost: int, alone_at: int | None, entombed: bool
+        self, call: Call, /, *, lost: int, alone_at: int | None, entombed: bool, started: bool
     ) -> Start | StartAlone | End | Dead: ...
 
 
@@ -204,7 +207,13 @@ class Claims:
         call = _newest(asked.call, record)
         is_cancelled = select(exists().where(tombstones.c.call_id == call.call_id))
         cancelled = bool(await connection.scalar(is_cancelled))
-        decision = asked.decide(call, lost=verdict.lost, alone_at=verdict.alone_at, entombed=cancelled)
+        decision = asked.decide(
+            call,
+            lost=verdict.lost,
+            alone_at=verdict.alone_at,
+            entombed=cancelled,
+            started=record.copy is not None,  # it is settled early, and so just before it begins
+        )
         if isinstance(decision, StartAlone) and not asked.alone:
             return NeedsTurn()
         values = {
@@ -228,7 +237,7 @@ class Claims:
 def _first(asked: _Asked, *, cancelled: bool) -> Granted:
     """Take a call that was not known."""
     call = replace(asked.call, copy=None)
-    return Granted(1, call, asked.decide(call, lost=0, alone_at=None, entombed=cancelled))
+    return Granted(1, call, asked.decide(call, lost=0, alone_at=None, entombed=cancelled, started=False))
 
 
 def _record(row: Row[Any], now: float) -> Record:

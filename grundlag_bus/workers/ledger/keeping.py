@@ -185,14 +185,14 @@ class Keeping:
 
     def _decide_for(self, run: Run) -> Decide:
         def decide(
-            call: Call, /, *, lost: int, alone_at: int | None, entombed: bool
+            call: Call, /, *, lost: int, alone_at: int | None, entombed: bool, started: bool
         ) -> Start | StartAlone | End | Dead:
-            policy = self.policy(run)
+            policy, begun = self.policy(run), run.begun or started
             if entombed or run.oversight.cancelled or run.call.call_id in self._cancelled:
                 if lost:  # whoever had it may live, out of sight, and its action may run on
                     return End(outcome_unknown(call, "it was cancelled after its worker was lost", published=True))
-                return End(cancelled(call, published=run.begun or call.generation > 1))
-            if run.begun and not policy.rerun:
+                return End(cancelled(call, published=begun or call.generation > 1))
+            if begun and not policy.rerun:
                 told = "its worker could not hold on to it, and it may not be started again"
                 return End(outcome_unknown(call, told, published=True))
             if lost and call.deadline <= self._transport.now():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Row, select
+from sqlalchemy import Row, select, update
 
 from grundlag_bus import CallCancelledError, Ledger, OutcomeUnknownError, Store, ToolContext
 from grundlag_bus.store import store as store_module
@@ -99,6 +99,26 @@ async def test_drained_it_goes_on_elsewhere_at_once_and_at_no_cost(host: Host, s
     await eventually(lambda: not host.workers[0].worker.in_flight)
     ended = await row(store)
     assert (ended.phase, ended.lost, ended.copy, ended.checkpoint, ended.mailboxes) == ("ended", 0, None, None, "")
+
+
+@pytest.mark.parametrize("lease", [2.0], ids=["short"])
+async def test_what_may_not_be_started_again_is_not_when_its_worker_drains_or_could_not_hold_on_to_it(
+    host: Host, store: Store
+) -> None:
+    call = await climb(host, "high", action="climbOnce")
+    await host.stop_workers()
+    with pytest.raises(OutcomeUnknownError):
+        await call
+    await host.add_worker()
+    call = await climb(host, "low", action="climbOnce")
+    await host.kill_worker()
+    async with store.transaction() as connection:  # as its worker does when its lease was in danger
+        given_back = {"phase": "free", "owner": None, "lease_until": None}
+        await connection.execute(update(calls).where(calls.c.phase == "leased").values(given_back))
+    await host.add_worker()
+    with pytest.raises(OutcomeUnknownError):
+        await call
+    assert seen.runs.total() == 2
 
 
 async def test_a_full_worker_takes_no_more_and_leaves_the_rest_to_others(host: Host) -> None:

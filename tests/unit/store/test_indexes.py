@@ -34,7 +34,7 @@ async def test_claims_outcomes_renewals_and_pruning_read_no_whole_table(store: S
         if statement.startswith(("INSERT", "UPDATE", "SELECT", "DELETE")):
             told.append((statement, parameters))
 
-    def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool) -> Start:
+    def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool, started: bool) -> Start:
         return Start()
 
     records = Records(store, lease=60)

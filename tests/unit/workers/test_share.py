@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -122,6 +123,14 @@ def test_a_broker_that_goes_by_its_own_timeout_serves_no_lane_that_is_longer(reg
         share_of(registry).check_broker(broker(honours=False))
     with pytest.raises(ConfigurationError, match="lane 'main'"):
         share_of(registry, lanes=["main"], limits={"main": 3600.0}).check_broker(broker(honours=False))
+
+
+def test_a_ledger_holds_the_calls_of_lane_long_for_as_long_as_they_take(registry: ProviderRegistry) -> None:
+    share = share_of(registry, ledger=True)
+    assert (share.limit_of("long"), share.limit_of("main")) == (math.inf, lane_of("main").limit)
+    assert {place.lane_id: place.lane.early for place in share.places} == {"main": False, "long": True, "bulk": False}
+    share.check_broker(broker(honours=False))
+    assert share_of(registry, limits={"long": 60.0}, ledger=True).limit_of("long") == 60.0
 
 
 # --- a worker ---------------------------------------------------------------------------------------------------------

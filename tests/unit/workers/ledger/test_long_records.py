@@ -20,7 +20,12 @@ from grundlag_bus.workers.ledger.verdicts import Held, Recorded, Verdict, Watche
 CALL = Call("c1", "calendar", "createEvent", Request({}), deadline=2e9, lane="long")
 
 
-def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool) -> Start:
+told: list[bool] = []
+
+
+def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool, started: bool) -> Start:
+    """Start it, and remember whether it was said to have been started before."""
+    told.append(started)
     return Start()
 
 
@@ -89,6 +94,28 @@ async def test_a_copy_is_replaced_of_a_call_that_was_given_back_too(fleet: Fleet
     await fleet.long.replaced(replace(CALL, copy="a"), "b")
     assert isinstance(await fleet.deliver(None), Granted)
     assert isinstance(await fleet.deliver("b", "two"), Held)
+
+
+async def test_what_was_given_back_once_it_had_begun_counts_as_started(fleet: Fleet) -> None:
+    told.clear()
+    granted = await fleet.deliver(None)
+    assert isinstance(granted, Granted)
+    await fleet.records.release([Hold(CALL.call_id, granted.fence)])
+    hold = await fleet.begin("a")
+    await fleet.records.release([hold])
+    await fleet.deliver("a", "two")
+    assert told == [False, False, True]
+
+
+async def test_what_is_dead_goes_on_from_its_checkpoint_when_it_is_redriven(fleet: Fleet) -> None:
+    hold = await fleet.begin("a")
+    await fleet.long.checkpoint(hold, b"7")
+    await fleet.records.record(hold, b"r", b"letter")
+    claim = Claim(replace(CALL, generation=2), "d", ("ada",), "one", early=True)
+    redriven = await fleet.records.claim(claim, start, alone=False)
+    assert isinstance(redriven, Granted)
+    assert redriven.checkpoint == b"7"
+    assert await fleet.copy() is None
 
 
 async def test_a_copy_of_an_older_generation_looks_after_nothing(fleet: Fleet) -> None:

@@ -44,7 +44,7 @@ def call(name: str, **changes: Any) -> Call:
 
 
 async def claim(records: Records, name: str, *, owner: str = "me", asked: str = "d", decide: Any = None) -> Claimed:
-    def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool) -> Any:
+    def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool, started: bool) -> Any:
         return Start() if decide is None else decide(entombed)
 
     return await records.claim(Claim(call(name), asked, (owner,), owner), start, alone=False)

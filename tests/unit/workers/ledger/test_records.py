@@ -18,7 +18,7 @@ from grundlag_bus.workers.ledger.verdicts import Recorded
 CALL = Call("c1", "calendar", "createEvent", Request({}), deadline=2e9)
 
 
-def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool) -> Start:
+def start(_: Call, /, *, lost: int, alone_at: int | None, entombed: bool, started: bool) -> Start:
     return Start()
 
 
