@@ -153,7 +153,7 @@ class Wire(asyncio.StreamReaderProtocol):
             if self._silent > _SILENT_TICKS:
                 self.abort(f"nothing was heard for {_SILENT_TICKS * pause:g} s")
                 return
-            if self._silent == 1 and self._socket is not None:
+            if self._silent == 1 and self._socket is not None and not self._socket.is_closing():
                 self._pass_on(frames.HEARTBEAT_FRAME)
             self._tick = self.loop.call_later(pause, tick)
 

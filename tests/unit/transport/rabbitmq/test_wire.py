@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import Any
 
 import aiormq
@@ -227,6 +228,24 @@ async def test_losing_the_connection_tells_everyone_why_once(wire: Wire) -> None
     wire.send(b"late")
     await asyncio.sleep(0)
     assert socket.writes == []
+
+
+async def test_a_broker_may_hang_up_while_the_loop_is_blocked() -> None:
+    failures: list[dict[str, Any]] = []
+    connected: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    server = await asyncio.start_server(lambda _, writer: connected.put_nowait(writer), "127.0.0.1", 0)
+    wire = Wire(loop)
+    await loop.create_connection(lambda: wire, *server.sockets[0].getsockname())
+    writer = await connected.get()
+    wire.listen(0.08)
+    writer.write_eof()
+    time.sleep(0.3)  # noqa: ASYNC251  so that the end and a tick come in one turn of the loop
+    await wire.lost
+    assert failures == []
+    writer.transport.abort()
+    server.close()
 
 
 async def test_silence_ends_the_connection_and_anything_heard_keeps_it(wire: Wire) -> None:
