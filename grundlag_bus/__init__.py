@@ -59,7 +59,8 @@ _PLACES = {
     "schema.trace": "Trace",
     "store.store": "Store",
     "telemetry": (
-        "CallBuried CallEnded CallSentOn CallStarted EnvelopeRefused Hook LoopBlocked LoopTurned ReplyLate Report"
+        "CallBuried CallEnded CallSentOn CallStarted EnvelopeRefused Hook LedgerAnswered LedgerAway "
+        "LedgerNoted LoopBlocked LoopTurned ReplyLate Report"
     ),
     "telemetry.prometheus": "PrometheusHook",
     "tools": (

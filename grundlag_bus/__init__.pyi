@@ -148,6 +148,9 @@ from grundlag_bus.telemetry import CallSentOn as CallSentOn
 from grundlag_bus.telemetry import CallStarted as CallStarted
 from grundlag_bus.telemetry import EnvelopeRefused as EnvelopeRefused
 from grundlag_bus.telemetry import Hook as Hook
+from grundlag_bus.telemetry import LedgerAnswered as LedgerAnswered
+from grundlag_bus.telemetry import LedgerAway as LedgerAway
+from grundlag_bus.telemetry import LedgerNoted as LedgerNoted
 from grundlag_bus.telemetry import LoopBlocked as LoopBlocked
 from grundlag_bus.telemetry import LoopTurned as LoopTurned
 from grundlag_bus.telemetry import ReplyLate as ReplyLate

@@ -95,4 +95,50 @@ class LoopBlocked:
     culprit: str
 
 
-Event = CallStarted | CallEnded | CallSentOn | CallBuried | EnvelopeRefused | ReplyLate | LoopTurned | LoopBlocked
+@dataclass(frozen=True, slots=True)
+class LedgerAnswered:
+    """A ledger's database answered. seconds: until then, with the wait for others that were asked before."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerAway:
+    """A ledger's database has not served for so many seconds more."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNoted:
+    """A ledger kept something from going wrong. what: one of `NOTES`."""
+
+    what: str
+
+
+NOTES = (
+    "reply_sent_again",
+    "copy_parked",
+    "lease_lost",
+    "lease_not_renewed",
+    "fence_refused",
+    "answer_conflict",
+    "call_id_reused",
+)
+"""A call came again that had ended, or that another worker has and that goes on as a copy; another worker has taken a
+lease over, or it could not be renewed in time; who had lost its lease wrote nothing; an interrupt had another answer,
+or a call id another content."""
+
+Event = (
+    CallStarted
+    | CallEnded
+    | CallSentOn
+    | CallBuried
+    | EnvelopeRefused
+    | ReplyLate
+    | LoopTurned
+    | LoopBlocked
+    | LedgerAnswered
+    | LedgerAway
+    | LedgerNoted
+)

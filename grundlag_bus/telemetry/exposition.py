@@ -7,6 +7,9 @@
     grundlag_calls_in_flight     calls that run
     grundlag_consumers_wanted    consumers that there should be
     grundlag_consumers_actual    consumers that there are
+    grundlag_ledgers_away        workers whose ledger's database does not serve
+    grundlag_leases_held         calls that are leased
+    grundlag_lease_oldest_seconds  for how long the oldest of them is
     grundlag_loop_still_seconds  how long an event loop has stood still: of all workers the longest
 
 In front of them stands what was counted. What a worker said before its loop stood still for longer than the broker's
@@ -47,6 +50,12 @@ class Standing(Protocol):
     @property
     def consumers_actual(self) -> int: ...
     @property
+    def ledger_away(self) -> str | None: ...
+    @property
+    def leases(self) -> int: ...
+    @property
+    def oldest_lease(self) -> float: ...
+    @property
     def still(self) -> float: ...
 
 
@@ -67,6 +76,11 @@ class _Sources(Collector):
         yield _gauge("calls_in_flight", "Calls that run.", sum(w.in_flight for w in workers))
         yield _gauge("consumers_wanted", "Consumers to have.", sum(w.consumers_wanted for w in workers))
         yield _gauge("consumers_actual", "Consumers there are.", sum(w.consumers_actual for w in turning))
+        away = sum(worker.ledger_away is not None for worker in workers)
+        yield _gauge("ledgers_away", "Workers whose ledger's database does not serve.", away)
+        yield _gauge("leases_held", "Calls that are leased.", sum(w.leases for w in workers))
+        oldest = max((worker.oldest_lease for worker in workers), default=0.0)
+        yield _gauge("lease_oldest_seconds", "How long a call has been leased, the longest.", oldest)
         still = max((worker.still for worker in workers), default=0.0)
         yield _gauge("loop_still_seconds", "How long an event loop has stood still, the longest.", still)
 

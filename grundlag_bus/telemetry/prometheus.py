@@ -13,6 +13,9 @@
     grundlag_loop_lag_seconds                                               histogram: how late the event loop turns
     grundlag_loop_blocks_total          {culprit}
     grundlag_loop_blocked_seconds_total {culprit}
+    grundlag_ledger_seconds                                                 histogram: until a ledger answered
+    grundlag_ledger_away_seconds_total                                      its database did not serve
+    grundlag_ledger_notes_total         {what}                              what it kept from going wrong: see `NOTES`
 
 Labels are bounded: providers and actions are those of the registry, codes those of this package and the first few that
 actions have of their own, culprits the same; whatever is beyond is `other`.
@@ -34,6 +37,9 @@ from grundlag_bus.telemetry.events import (
     CallStarted,
     EnvelopeRefused,
     Event,
+    LedgerAnswered,
+    LedgerAway,
+    LedgerNoted,
     LoopBlocked,
     LoopTurned,
     ReplyLate,
@@ -89,6 +95,9 @@ class PrometheusHook:
         self._queued = self._histogram("call_queue_seconds", "From sent to started.", "provider", "lane")
         self._ran = self._histogram("call_run_seconds", "One start of an action.", *by_action)
         self._total = self._histogram("call_seconds", "From sent to ended, with all pauses.", *by_action)
+        self._answered = self._histogram("ledger_seconds", "Until a ledger answered.", buckets=_LAG_SECONDS)
+        self._away = self._counter("ledger_away_seconds", "Time that a ledger's database did not serve.")
+        self._noted = self._counter("ledger_notes", "What a ledger kept from going wrong.", "what")
         self._lag = self._histogram("loop_lag_seconds", "How late the event loop turns.", buckets=_LAG_SECONDS)
 
     def __call__(self, event: Event, /) -> None:
@@ -96,6 +105,9 @@ class PrometheusHook:
             self._count_start(event)
             if not event.redelivered:  # a call that came back may be one that kills its process
                 return
+        elif isinstance(event, LedgerAnswered):
+            self._answered[()].observe(event.seconds)
+            return
         elif isinstance(event, CallEnded):
             self._count_end(event)
             self._waiting += 1
@@ -136,6 +148,10 @@ class PrometheusHook:
                 culprit = (self._culprits.of(event.culprit),)
                 self._blocks[culprit].inc()
                 self._blocked[culprit].inc(event.seconds)
+            case LedgerAway():
+                self._away[()].inc(event.seconds)
+            case LedgerNoted():
+                self._noted[event.what,].inc()
             case EnvelopeRefused():
                 self._refused[()].inc()
             case ReplyLate():

@@ -112,6 +112,7 @@ class Serving:
                 self._room,
                 worker=name,
                 cancelled=cancelled,
+                hook=told.hook,
             )
         self._context = contextvars.copy_context()
 
@@ -128,6 +129,11 @@ class Serving:
     def ledger_away(self) -> str | None:
         """Why the ledger does not serve, None while it does and where there is none."""
         return None if self._keeping is None else self._keeping.away
+
+    @property
+    def leases(self) -> tuple[int, float]:
+        """How many calls are leased here, and for how many seconds the oldest of them is."""
+        return (0, 0.0) if self._keeping is None else self._keeping.leases
 
     async def drain(self, grace: float) -> None:
         """Take nothing more, give what runs its grace time (seconds), stop the rest, and give back what has not ended.

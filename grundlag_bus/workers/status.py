@@ -34,7 +34,7 @@ class WorkerStatus:
     started: it takes calls, which it does no more once it drains; blocked: the broker does not let it publish, by its
     memory or disk alarm; consumers: of all its queues; still: seconds that its event loop has not turned for; calls:
     ids of calls that run, those that began last, 20 at most; ledger_away: why its ledger does
-    not serve, where it has one that does not.
+    not serve, where it has one that does not; leases: calls that are leased by it there; oldest_lease: seconds.
     """
 
     name: str
@@ -50,6 +50,8 @@ class WorkerStatus:
     still: float = 0.0
     calls: tuple[str, ...] = ()
     ledger_away: str | None = None
+    leases: int = 0
+    oldest_lease: float = 0.0
 
     @classmethod
     def of(  # noqa: PLR0913  what is known in several places
@@ -61,6 +63,8 @@ class WorkerStatus:
         still: float,
         calls: Sequence[str],
         ledger_away: str | None,
+        leases: int,
+        oldest_lease: float,
     ) -> WorkerStatus:
         return cls(
             name=worker.name,
@@ -76,6 +80,8 @@ class WorkerStatus:
             still=round(still, 1),
             calls=tuple(calls[-MOST_CALLS:]),
             ledger_away=ledger_away,
+            leases=leases,
+            oldest_lease=round(oldest_lease, 1),
         )
 
 

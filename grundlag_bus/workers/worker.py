@@ -142,6 +142,8 @@ class Worker:
             still=self._watch.late,
             calls=[run.call.call_id for run in tuple(self._serving.runs.values()) if run.begun and not run.over],
             ledger_away=self._serving.ledger_away,
+            leases=self._serving.leases[0],
+            oldest_lease=self._serving.leases[1],
         )
 
     def ready(self) -> Report:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.schema.envelope import Call
+    from grundlag_bus.telemetry import Hook
     from grundlag_bus.transport.base import Delivery, Transport
     from grundlag_bus.workers.alone import Alone
     from grundlag_bus.workers.intake import Intake
@@ -68,6 +69,7 @@ class Keeping:
         *,
         worker: str,
         cancelled: Tombstones,
+        hook: Hook,
     ) -> None:
         self._ledger = ledger
         self._transport = transport
@@ -80,7 +82,7 @@ class Keeping:
         self._cancelled = cancelled
         self._records = Records(ledger.store, ledger.lease)
         self._long_records = LongRecords(ledger.store)
-        self._presence = Presence(ledger.store, gone=self._gone, back=self._back)
+        self._presence = Presence(ledger.store, gone=self._gone, back=self._back, hook=hook)
         self._leases = Leases(self._records, self._presence, lease=ledger.lease, owner=worker)
         self._copies = WatchCopies(transport, self._long_records, self._presence, lease=ledger.lease)
         self._settling = Settling(
@@ -93,6 +95,11 @@ class Keeping:
     def away(self) -> str | None:
         """Why the ledger's database does not serve, None while it does."""
         return self._presence.reason
+
+    @property
+    def leases(self) -> tuple[int, float]:
+        """How many calls are leased here, and for how many seconds the oldest of them is; in any thread."""
+        return len(self._leases), self._leases.oldest
 
     def open(self) -> None:
         self._leases.open()

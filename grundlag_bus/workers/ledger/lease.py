@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 class Lease:
     """The lease of one run.
 
-    until: by the monotonic clock, when it ends unless it is renewed; early: whether such calls are settled early;
-    concluded: whether what the run came to is recorded; stopped: whether the run was stopped because the lease was in
-    danger; checkpointed: where the run continues, None where it begins.
+    since, until: by the monotonic clock, when it began and when it ends unless it is renewed; early: whether such calls
+    are settled early; concluded: whether what the run came to is recorded; stopped: whether the run was stopped because
+    the lease was in danger; checkpointed: where the run continues, None where it begins.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  what it writes with
@@ -49,6 +50,7 @@ class Lease:
     ) -> None:
         self.fence = granted.fence
         self.hold = Hold(run.call.call_id, granted.fence)
+        self.since = time.monotonic()
         self.until = until
         self.early = early
         self.checkpointed: Any = None if granted.checkpoint is None else orjson.loads(granted.checkpoint)
@@ -92,6 +94,8 @@ class Lease:
             await self._roll_back()
             recorded = await self._presence.ask(lambda: self._records.record(self.hold, body, letter))
         reach("outcome.recorded")
+        if recorded is None or recorded[0].reply is not body:
+            self._presence.note("fence_refused")
         if recorded is None:
             return None
         self.concluded = True
@@ -142,6 +146,7 @@ class Lease:
     async def consume(self, interrupt_id: str) -> None:
         """Consume the interrupt that the call answers. Raises AnswerConflictError: another call has."""
         if not await self._presence.ask(lambda: self._records.consume(self.hold, interrupt_id)):
+            self._presence.note("answer_conflict")
             told = "was answered before, with something else: the first answer counts."
             raise AnswerConflictError(f"The interrupt {interrupt_id} {told}")
         reach("answer.consumed")

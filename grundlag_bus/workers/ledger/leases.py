@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 from grundlag_bus.errors import StoreAwayError
@@ -37,6 +38,11 @@ class Leases:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    @property
+    def oldest(self) -> float:
+        """For how many seconds the oldest one is held. May be asked in any thread."""
+        return max((time.monotonic() - lease.since for lease in tuple(self._held.values())), default=0.0)
 
     def open(self) -> None:
         self._beside.do(self._keep())
@@ -77,6 +83,7 @@ class Leases:
             if lease.hold in renewed:
                 lease.until = since + self._lease
             elif not lease.concluded and self._held.get(lease.hold.call_id) is lease:
+                self._presence.note("lease_lost")
                 _LOGGER.warning("lease_lost", call_id=lease.hold.call_id, worker=self._owner)
                 lease.stop()
 
@@ -111,6 +118,7 @@ class Leases:
         last = _now() + self._lease * STOPPED_BEFORE
         for lease in list(self._held.values()):
             if lease.until < last and not lease.stopped and not lease.concluded:
+                self._presence.note("lease_not_renewed")
                 _LOGGER.warning("lease_not_renewed", call_id=lease.hold.call_id, worker=self._owner)
                 lease.stop()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grundlag_bus.errors import StoreAwayError
 from grundlag_bus.logs import get_logger
+from grundlag_bus.telemetry import Hook, LedgerAnswered, LedgerAway, LedgerNoted, ignore
 from grundlag_bus.workers.beside import Beside
 
 if TYPE_CHECKING:
@@ -32,15 +34,25 @@ class Presence:
     """
 
     def __init__(
-        self, store: Store, *, gone: Callable[[], Awaitable[None]], back: Callable[[], Awaitable[None]]
+        self,
+        store: Store,
+        *,
+        gone: Callable[[], Awaitable[None]],
+        back: Callable[[], Awaitable[None]],
+        hook: Hook = ignore,
     ) -> None:
         self.reason: str | None = None
         self._store = store
         self._gone = gone
         self._back = back
+        self._hook = hook
         self._beside = Beside()
         self._looking: asyncio.Event | None = None
         self._asked: set[asyncio.Task[Any]] = set()
+
+    def note(self, what: str) -> None:
+        """Tell that the ledger kept something from going wrong."""
+        self._hook(LedgerNoted(what))
 
     async def ask(self, question: Callable[[], Coroutine[Any, Any, T]], late: Callable[[T], None] | None = None) -> T:
         """Return the answer, when there is one. What is asked must bear being asked again. late: as `once` has it."""
@@ -75,7 +87,13 @@ class Presence:
         asked = asyncio.get_running_loop().create_task(question)
         self._asked.add(asked)
         asked.add_done_callback(self._asked.discard)
+        if self._hook is not ignore:
+            asked.add_done_callback(partial(self._answered, since=time.monotonic()))
         return asked
+
+    def _answered(self, asked: asyncio.Task[T], *, since: float) -> None:
+        if not asked.cancelled() and asked.exception() is None:
+            self._hook(LedgerAnswered(time.monotonic() - since))
 
     async def settle(self, *, within: float) -> None:
         """Wait that many seconds for what was asked, and for what was asked because of that."""
@@ -95,6 +113,7 @@ class Presence:
 
     async def _look(self, looking: asyncio.Event, reason: str) -> None:
         pause = 0.1
+        since = time.monotonic()
         try:
             while (again := await self._answers()) is not None:
                 if self.reason is None:
@@ -102,15 +121,23 @@ class Presence:
                     _LOGGER.error("ledger_away", reason=reason)
                     await self._gone()
                 self.reason = again
+                since = self._tell_away(since)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             if self.reason is not None:
+                self._tell_away(since)
                 self.reason = None
                 _LOGGER.warning("ledger_back")
                 await self._back()
         finally:
             self._looking = None
             looking.set()
+
+    def _tell_away(self, since: float) -> float:
+        """Tell that it has been away since then, and return when that was."""
+        now = time.monotonic()
+        self._hook(LedgerAway(now - since))
+        return now
 
     async def _answers(self) -> str | None:
         """Return why it does not serve, or None."""

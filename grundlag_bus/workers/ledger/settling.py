@@ -61,13 +61,16 @@ class Settling:
         run.over = True
         match verdict:
             case Recorded():
+                self._presence.note("reply_sent_again")
                 await self._send_again(run, verdict)
             case Held(seconds) if early:
+                self._presence.note("copy_parked")
                 if not await self._copies.go_on(run.call, seconds):
                     run.nack()
                 elif run.mailboxes == asked:
                     run.ack()
             case Held(seconds):
+                self._presence.note("copy_parked")
                 await self._park(run, seconds)
             case Watched():
                 if run.mailboxes == asked:
@@ -75,6 +78,7 @@ class Settling:
             case Behind():
                 await self._catch_up(run, verdict)
             case Reused():
+                self._presence.note("call_id_reused")
                 call_id = run.call.call_id
                 told = f"Another call has had the id {call_id}: give each its own."
                 reply = Reply(call_id, Failed("call_id_reused", told), self._worker)

@@ -14,6 +14,9 @@ from grundlag_bus.telemetry import (
     CallSentOn,
     CallStarted,
     EnvelopeRefused,
+    LedgerAnswered,
+    LedgerAway,
+    LedgerNoted,
     LoopBlocked,
     LoopTurned,
     ReplyLate,
@@ -236,3 +239,23 @@ def test_what_is_exposed_is_what_a_program_registers_too_and_each_series_once(ho
 
     assert len(samples) == len(set(samples))
     assert not any(name.endswith("_created") for name, _ in samples)
+
+
+def test_what_a_ledger_does_is_counted_and_its_leases_are_shown(hook: PrometheusHook) -> None:
+    for event in (
+        LedgerAnswered(0.002),
+        LedgerAnswered(3.0),
+        LedgerAway(1.5),
+        LedgerAway(2.0),
+        LedgerNoted("lease_lost"),
+    ):
+        hook(event)
+    scraped = _scraped(hook)
+    assert scraped.value("grundlag_ledger_seconds_count") == 2
+    assert scraped.value("grundlag_ledger_away_seconds_total") == 3.5
+    assert scraped.value("grundlag_ledger_notes_total", what="lease_lost") == 1
+    away = replace(_STATUS, ledger_away="It is locked.", leases=2, oldest_lease=4.0)
+    shown = Scrape(expose(hook.collectors, [_STATUS, away, replace(_STATUS, leases=1, oldest_lease=7.0)]))
+    assert shown.value("grundlag_ledgers_away") == 1
+    assert shown.value("grundlag_leases_held") == 3
+    assert shown.value("grundlag_lease_oldest_seconds") == 7
