@@ -269,7 +269,10 @@ class Wire(asyncio.StreamReaderProtocol):
 
     def eof_received(self) -> bool:
         super().eof_received()
-        return False  # the broker hung up: end now, and do not wait for aiormq to read that far
+        if self._socket is not None:
+            # End now: what is still to be written nobody may read, and only when it was would the socket close itself.
+            self._socket.abort()
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._socket = None

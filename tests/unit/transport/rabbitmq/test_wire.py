@@ -248,6 +248,27 @@ async def test_a_broker_may_hang_up_while_the_loop_is_blocked() -> None:
     server.close()
 
 
+async def test_a_broker_that_hung_up_has_ended_the_connection_also_where_it_reads_no_more() -> None:
+    hung_up: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def broker(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's can
+        writer.write_eof()
+        hung_up.put_nowait(writer)
+
+    loop = asyncio.get_running_loop()
+    server = await asyncio.start_server(broker, "127.0.0.1", 0)
+    wire = Wire(loop)
+    await loop.create_connection(lambda: wire, *server.sockets[0].getsockname())
+    wire.listen(0.08)
+    wire.send(bytes(32 * 1024 * 1024))  # more than sockets take
+    writer = await hung_up.get()
+    async with asyncio.timeout(5):
+        assert await wire.lost == "the broker hung up"
+    writer.transport.abort()
+    server.close()
+
+
 async def test_silence_ends_the_connection_and_anything_heard_keeps_it(wire: Wire) -> None:
     Socket(wire)
     wire.listen(0.08)
