@@ -70,7 +70,7 @@ def main() -> int:
 def _show(mutants: Sequence[Mutant], environment: dict[str, str]) -> int:
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     _say(f"{len(tests)} tests without any mistake ...")
-    with copied_tree() as copy:
+    with _copy() as copy:
         told = _run(copy, tests, environment)
     if told.returncode:
         _say(told.stdout)
@@ -87,7 +87,7 @@ def _show(mutants: Sequence[Mutant], environment: dict[str, str]) -> int:
 
 def _try(mutant: Mutant, environment: dict[str, str]) -> Verdict:
     began = time.monotonic()
-    with copied_tree() as copy:
+    with _copy() as copy:
         for file, text in mutant.files(copy).items():
             (copy / file).write_text(text)
         ran = _run(copy, ["-x", *mutant.tests], environment)
@@ -128,7 +128,7 @@ def _run(copy: Path, arguments: Sequence[str], environment: dict[str, str]) -> s
 
 
 @contextmanager
-def copied_tree() -> Iterator[Path]:
+def _copy() -> Iterator[Path]:
     """Copy what tests need, so that nothing of the working tree is touched."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy = Path(folder)

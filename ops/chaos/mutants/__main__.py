@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
-USUAL = ("acked-before-the-reply", "publish-not-confirmed", "no-adoption", "no-lone-run", "no-watch-copy")
+USUAL = (
+    "acked-before-the-reply",
+    "publish-not-confirmed",
+    "reply-without-confirm",
+    "no-adoption",
+    "no-lone-run",
+    "no-watch-copy",
+)
 _SAID = {0: "not noticed", 1: "noticed"}
 _BROKEN = re.compile(r"^BROKEN +(.*)$", re.MULTILINE)
 _TOLD = 3
