@@ -34,7 +34,10 @@ from ops.rabbitmq.roots import BrokerUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from grundlag_bus.chaos.faults.fault import Fault
+
 _SEEDS = 10**6
+_NAMES = sorted(fault.kind.name for fault in FAULTS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=120.0, help="how long to call, under faults")
     parser.add_argument("--nodes", type=int, choices=[1, 3], default=1, help="how many nodes the broker has")
     parser.add_argument("--seed", type=int, help="repeat the calls and faults of a run that printed it")
+    parser.add_argument("--only", nargs="+", metavar="FAULT", help="leave out every other fault", choices=_NAMES)
     parser.add_argument("--rate", type=float, default=Size().rate, help="calls a second")
     parser.add_argument("--calls", type=int, default=0, help="fail if there were fewer calls")
     parser.add_argument("--faults", type=int, default=0, help="fail if there were fewer faults, or a kind is missing")
@@ -68,7 +72,7 @@ async def _run(brokers: PrivateBrokers, database: PrivateDatabase, options: argp
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
     folder = Path(mkdtemp(prefix="grundlag-chaos-"))
     _say(f"seed {seed}; histories and logs are in {folder}")
-    nemesis = ScheduledNemesis(seed, options.seconds)
+    nemesis = ScheduledNemesis(seed, options.seconds, _chosen(options))
     async with proxy_to(*brokers.urls) as proxy:
         ground = Ground(brokers.urls[0], database.url, proxy, brokers, database)
         verdict = await run_chaos(
@@ -86,10 +90,14 @@ async def _run(brokers: PrivateBrokers, database: PrivateDatabase, options: argp
     return Report(verdict, seed, options.seconds, broker, nemesis.left_out(field))
 
 
+def _chosen(options: argparse.Namespace) -> list[Fault]:
+    return [fault for fault in FAULTS if not options.only or fault.kind.name in options.only]
+
+
 def _fell_short(report: Report, options: argparse.Namespace) -> Iterator[str]:
     """Say what was less than asked for."""
     happened = {mark.fault for mark in report.verdict.marks}
-    missing = {fault.kind.name for fault in FAULTS} - happened - set(report.left_out)
+    missing = {fault.kind.name for fault in _chosen(options)} - happened - set(report.left_out)
     if report.verdict.attempted < options.calls:
         yield f"There were {report.verdict.attempted} calls instead of {options.calls}: raise --rate, or --seconds."
     if len(report.verdict.marks) < options.faults:
