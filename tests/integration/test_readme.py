@@ -123,6 +123,11 @@ def test_the_script_runs_in_process(folder: Path) -> None:
     assert output("python script.py", folder, "") == "Delete Lunch?\n{'made': 2, 'deleted': True} 3\n"
 
 
+def test_a_run_goes_on_in_another_process(folder: Path) -> None:
+    assert output("python runs.py start", folder, "") == "waiting\n"
+    assert output("python runs.py answer", folder, "") == "Delete Lunch?\ncompleted True\n"
+
+
 def test_the_example_of_a_test_passes(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_myapp.py"],
