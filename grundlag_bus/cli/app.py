@@ -32,6 +32,7 @@ from grundlag_bus.cli.options import (
     log_level,
     read_at_once,
 )
+from grundlag_bus.cli.runs import answer, host, inbox, run, runs
 from grundlag_bus.cli.script import script
 from grundlag_bus.cli.serve import serve
 from grundlag_bus.cli.submit import submit
@@ -51,6 +52,7 @@ app.add_typer(dead, name="dead")
 app.add_typer(client, name="client")
 app.add_typer(ledger, name="ledger")
 app.add_typer(namespace, name="namespace")
+app.add_typer(run, name="run")
 app.command("doctor")(doctor)
 app.command("chaos")(chaos)
 
@@ -265,6 +267,10 @@ def call(  # noqa: PLR0913  the command's options
 app.command("submit")(submit)
 app.command("script")(script)
 app.command("serve")(serve)
+app.command("host")(host)
+app.command("runs")(runs)
+app.command("inbox")(inbox)
+app.command("answer")(answer)
 
 
 @manifest.command("show")

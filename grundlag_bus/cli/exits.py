@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from enum import IntEnum
@@ -85,8 +86,8 @@ def _without_passwords(text: str, arguments: list[str]) -> str:
 
 
 def _passwords(arguments: list[str]) -> set[str]:
-    given = [*arguments, os.environ.get("GRUNDLAG_URL", ""), os.environ.get("GRUNDLAG_LEDGER", "")]
-    urls = [argument.removeprefix("--url=").removeprefix("--ledger=") for argument in given]
+    named = (os.environ.get(name, "") for name in ("GRUNDLAG_URL", "GRUNDLAG_LEDGER", "GRUNDLAG_STORE"))
+    urls = [re.sub(r"^--[a-z]+=", "", argument) for argument in [*arguments, *named]]
     found: set[str] = set()
     for url in urls:
         try:

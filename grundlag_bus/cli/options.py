@@ -14,6 +14,7 @@ from grundlag_bus.errors import ConfigurationError
 
 URL = "GRUNDLAG_URL"
 LEDGER = "GRUNDLAG_LEDGER"
+STORE = "GRUNDLAG_STORE"
 
 Url: TypeAlias = Annotated[
     str | None,
@@ -72,6 +73,16 @@ LedgerUrl: TypeAlias = Annotated[
         metavar="URL",
         envvar=LEDGER,
         help="Record calls there: sqlite:///FILE for one host, postgresql://user:password@host/name for a fleet.",
+        show_default=False,
+    ),
+]
+StoreUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar=STORE,
+        help="Where runs are: sqlite:///FILE for one host, postgresql://user:password@host/name for several.",
         show_default=False,
     ),
 ]

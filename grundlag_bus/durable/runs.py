@@ -277,6 +277,14 @@ class Runs:
                 return run
             await rung(event, within=min(left, _LOOK_AGAIN))
 
+    async def entries(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[RunEntry, ...]:
+        """Return what has happened in a run so far, in order, at most so many entries. Raises RunUnknownError.
+
+        after: the position of the last entry that is known already.
+        """
+        await self._reading.get(run_id)
+        return await self._reading.entries(run_id, after=after, limit=limit)
+
     async def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[RunEntry]:
         """Iterate over what has happened in a run and what happens, to its end. Raises RunUnknownError.
 

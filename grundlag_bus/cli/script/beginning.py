@@ -46,10 +46,11 @@ def beginning(file: str | None, inputs: str | None, *, state: str | None, answer
     values = read_input(inputs or "{}")
     if not isinstance(values, dict):
         raise ConfigurationError("""The inputs are no JSON object: give --inputs '{"name": "value"}'.""")
-    return Fresh(_script(file), values)
+    return Fresh(read_script(file), values)
 
 
-def _script(file: str) -> str:
+def read_script(file: str) -> str:
+    """Read a script (`-`: from stdin). Raises ConfigurationError, OSError."""
     try:
         return _bytes(file, "script").decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -26,6 +26,8 @@ HEAVY = {
         ["--help"],
         ["call", "--help"],
         ["worker", "--help"],
+        ["run", "script", "--help"],
+        ["host", "--help"],
         ["dead", "redrive", "--help"],
         ["doctor", "--help"],
         ["namespace", "delete", "--help"],
