@@ -37,7 +37,7 @@ class Verdict:
 
     kinds: calls by kind; ended: calls by how they ended; duplicated: calls whose effect happened more than once,
     `without` a ledger, `with` one, and `stored` in its database; lives: how often each process began; late: replies
-    that came to a caller, or to its mailbox, after the call had ended.
+    that came to a caller, or to its mailbox, after the call had ended; letters: dead letters, by code.
     """
 
     attempted: int
@@ -48,7 +48,7 @@ class Verdict:
     hung: int
     duplicated: Mapping[str, int]
     late: int
-    letters: int
+    letters: Mapping[str, int]
     lives: Mapping[str, int]
     recoveries: tuple[Recovery, ...]
     growths: tuple[Growth, ...]
@@ -88,7 +88,7 @@ def judge(records: Iterable[Record], remains: Remains, *, until: float, late_pro
         hung=promises["hung"],
         duplicated=duplicated(cases.values(), remains.stored),
         late=len(remains.late) + sum(each.late for each in closed),
-        letters=sum(len(codes) for codes in remains.letters.values()),
+        letters=Counter(code for codes in remains.letters.values() for code in codes),
         lives=Counter(record.process for record in records if isinstance(record, Began)),
         recoveries=tuple(recovered),
         growths=tuple(grown),

@@ -47,7 +47,8 @@ class Report:
         yield "effects twice, with a ledger", f"{duplicated['with']} outside of its database (no promise)"
         yield "effects twice, in its database", f"{duplicated['stored']}"
         yield "late replies", f"{verdict.late}"
-        yield "dead letters", f"{verdict.letters}"
+        for code, count in sorted(verdict.letters.items()):
+            yield f"dead letters: {code}", f"{count}"
         yield "faults", f"{len(verdict.marks)}"
         for growth in verdict.growths:
             yield (
@@ -87,7 +88,7 @@ class Report:
                 "inLedgerDatabase": verdict.duplicated["stored"],
             },
             "lateReplies": verdict.late,
-            "deadLetters": verdict.letters,
+            "deadLetters": dict(sorted(verdict.letters.items())),
             "kinds": dict(sorted(verdict.kinds.items())),
             "lives": dict(sorted(verdict.lives.items())),
             "faults": {each.fault: _fault_to_json(each) for each in verdict.recoveries},

@@ -176,6 +176,15 @@ class TestWhatIsLeft:
         assert (verdict.broken, verdict.late) == ((), 1)
 
 
+def test_dead_letters_are_counted_by_code() -> None:
+    letters = {"c1": ["attempts_exhausted"], "c2": ["provider_unavailable", "provider_unavailable"]}
+    records = [*MadeUp("c1").records, *MadeUp("c2").records]
+    assert verdict_of(records, remains=Remains(letters=letters)).letters == {
+        "attempts_exhausted": 1,
+        "provider_unavailable": 2,
+    }
+
+
 def test_effects_that_no_promise_covers_are_counted_apart() -> None:
     records = [*MadeUp("a", starts=2).records, *MadeUp("b", kept=True, starts=3).records, *MadeUp("c").records]
     verdict = verdict_of(records)
