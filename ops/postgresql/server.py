@@ -56,12 +56,12 @@ class PrivateServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def stop(self) -> None:
-        """Shut it down, and end its connections; it keeps its port and its data."""
-        self._end(signal.SIGINT)
+    def stop(self, *, at_once: bool = False) -> None:
+        """Shut it down, and end its connections; it keeps its port and its data. at_once: as if it were killed."""
+        self._end(signal.SIGQUIT if at_once else signal.SIGINT)
 
     def close(self) -> None:
-        self._end(signal.SIGQUIT)  # an immediate shutdown: nothing is to be kept
+        self.stop(at_once=True)  # nothing is to be kept
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _end(self, how: signal.Signals) -> None:
