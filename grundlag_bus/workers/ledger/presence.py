@@ -1,4 +1,8 @@
-"""Whether the ledger's database serves. While it does not, the worker takes nothing, and what asks waits."""
+"""Whether the ledger's database serves. While it does not, the worker takes nothing, and what asks waits.
+
+One that answers and does not do what it is asked, as a full one, does not serve either: it does again when it has done
+all that it did not.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FAILS_FROM = 0.4
+"""Seconds between two times that the same thing is asked, from which on the database counts as away."""
 LONGEST_PAUSE = 2.0
 """Seconds between two looks."""
 
@@ -48,6 +54,7 @@ class Presence:
         self._hook = hook
         self._beside = Beside()
         self._looking: asyncio.Event | None = None
+        self._failing: set[object] = set()
         self._asked: set[asyncio.Task[Any]] = set()
 
     def note(self, what: str) -> None:
@@ -57,14 +64,24 @@ class Presence:
     async def ask(self, question: Callable[[], Coroutine[Any, Any, T]], late: Callable[[T], None] | None = None) -> T:
         """Return the answer, when there is one. What is asked must bear being asked again. late: as `once` has it."""
         pause = 0.0
-        while True:
-            try:
-                return await self.once(question(), late)
-            except StoreAwayError as error:
-                await self.away(error)
-                # What fails although the store serves is not asked without end at full speed.
-                await asyncio.sleep(pause)
-                pause = min(pause * 2 or 0.05, LONGEST_PAUSE)
+        this = object()
+        try:
+            while True:
+                try:
+                    return await self.once(question(), late)
+                except StoreAwayError as error:
+                    await self.away(error)
+                    if pause >= FAILS_FROM:
+                        self._failing.add(this)
+                        await self._is_away(str(error))
+                    # What fails although the store answers is not asked without end at full speed.
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2 or 0.05, LONGEST_PAUSE)
+        finally:
+            if this in self._failing:
+                self._failing.discard(this)
+                if self._looking is None:
+                    self._beside.do(self._is_back())
 
     async def once(self, question: Coroutine[Any, Any, T], late: Callable[[T], None] | None = None) -> T:
         """Return the answer. Raises StoreAwayError.
@@ -116,22 +133,29 @@ class Presence:
         since = time.monotonic()
         try:
             while (again := await self._answers()) is not None:
-                if self.reason is None:
-                    self.reason = reason
-                    _LOGGER.error("ledger_away", reason=reason)
-                    await self._gone()
+                await self._is_away(reason)
                 self.reason = again
                 since = self._tell_away(since)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             if self.reason is not None:
                 self._tell_away(since)
-                self.reason = None
-                _LOGGER.warning("ledger_back")
-                await self._back()
+            await self._is_back()
         finally:
             self._looking = None
             looking.set()
+
+    async def _is_away(self, reason: str) -> None:
+        if self.reason is None:
+            self.reason = reason
+            _LOGGER.error("ledger_away", reason=reason)
+            await self._gone()
+
+    async def _is_back(self) -> None:
+        if self.reason is not None and not self._failing:
+            self.reason = None
+            _LOGGER.warning("ledger_back")
+            await self._back()
 
     def _tell_away(self, since: float) -> float:
         """Tell that it has been away since then, and return when that was."""
