@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Row, select, text
@@ -105,7 +106,7 @@ async def told(host: Host, number: int, *, ready_: bool) -> list[str]:
                 return away
 
 
-async def rows(store_url: str) -> tuple[list[str], list[Row[tuple[str, str, int, float | None, str | None]]]]:
+async def rows(store_url: str) -> tuple[list[str], list[Row[Any, Any, Any, Any, Any]]]:
     """Return the effects by their names, and what is recorded of the calls."""
     engine = create_async_engine(store_url.replace("postgresql://", "postgresql+asyncpg://"))
     async with engine.connect() as connection:
