@@ -23,7 +23,8 @@ class Run:
     it was settled; begun: whether its action may have been started; began_at: when, by the monotonic clock, where that
     was told; redelivered, lost: as its deliveries say, at most; since: when it was begun, by the loop's clock;
     muted: whether its worker ends as if it were killed; lease: by which it is this worker's, where there is a ledger;
-    early: whether its deliveries were settled when it began, and a watch copy looks after it.
+    early: whether its deliveries were settled when it began, and a watch copy looks after it; copies: the watch copies
+    among its deliveries.
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class Run:
         "began_at",
         "begun",
         "call",
+        "copies",
         "early",
         "later",
         "lease",
@@ -64,15 +66,18 @@ class Run:
         self.lease: Lease | None = None
         self._deliveries: list[Delivery] = []
         self._mailboxes: dict[str, None] = {}
-        self.adopt(delivery)
+        self.copies: frozenset[str] = frozenset()
+        self.adopt(delivery, copy=call.copy)
 
-    def adopt(self, delivery: Delivery) -> None:
+    def adopt(self, delivery: Delivery, *, copy: str | None = None) -> None:
         """Settle this delivery too when the call ends, and reply to whoever sent it."""
         if self.muted:
             return  # it goes back with the subscription
         self.redelivered = self.oversight.may_have_run = self.redelivered or delivery.redelivered
         self.lost = max(self.lost, delivery.lost)
         self._deliveries.append(delivery)
+        if copy is not None:
+            self.copies |= {copy}
         mailbox = mailbox_of(delivery)
         if mailbox is not None:
             self._mailboxes[mailbox] = None
@@ -86,6 +91,11 @@ class Run:
     def mailboxes(self) -> tuple[str, ...]:
         """Who waits for a reply that is not published yet."""
         return tuple(self._mailboxes)
+
+    @property
+    def known(self) -> tuple[tuple[str, ...], frozenset[str]]:
+        """What is decided by, of its deliveries: others if it came again since."""
+        return self.mailboxes, self.copies
 
     @property
     def has_mailbox(self) -> bool:

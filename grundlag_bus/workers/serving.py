@@ -209,7 +209,7 @@ class Serving:
         elif running.early and self._keeping is not None:
             self._keeping.look_after(running, call, delivery, lambda: self._wait_for(running, call, delivery))
         else:
-            running.adopt(delivery)
+            running.adopt(delivery, copy=call.copy)
 
     def _wait_for(self, run: Run, call: Call, delivery: Delivery) -> None:
         """Take what is to wait for the end of a run."""

@@ -38,9 +38,10 @@ class Mailbox:
         await self._transport.open()
         await self._transport.subscribe(self._transport.topology.mailbox(self.name), self._inbox, prefetch=1000)
 
-    async def send(self, call: Call) -> None:
+    async def send(self, call: Call, *, waits: bool = True) -> None:
+        """Send it. waits: whether it is to be replied to."""
         route = self._transport.topology.call_route(call.provider_id, call.lane)
-        message = Message(encode_call(call), "call", correlation_id=call.call_id, reply_to=self.name)
+        message = Message(encode_call(call), "call", correlation_id=call.call_id, reply_to=self.name if waits else None)
         await self._transport.publish(route, message, deadline=in_time())
 
     async def replies(self, count: int = 1, *, within: float = 15) -> list[Reply]:

@@ -20,7 +20,7 @@ from grundlag_bus.workers.ledger.outcomes import lines
 from grundlag_bus.workers.ledger.verdicts import Record, Take, Verdict, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sqlalchemy.ext.asyncio import AsyncConnection
     from sqlalchemy.sql.dml import ReturningInsert
@@ -51,7 +51,8 @@ _GIVEN = ("call_id", "digest", "provider_id", "action_id", "generation", "owner"
 class Claim:
     """A delivery of a call, by the worker that has it.
 
-    digest: of what it asks for; early: whether such calls are settled early.
+    digest: of what it asks for; early: whether such calls are settled early; copies: the watch copies that are settled
+    with it.
     """
 
     call: Call
@@ -59,6 +60,7 @@ class Claim:
     mailboxes: Sequence[str]
     owner: str
     early: bool = False
+    copies: Collection[str] = ()
 
     @property
     def key(self) -> str:
@@ -77,7 +79,7 @@ class Claim:
             owner=self.owner,
             running=running,
             early=self.early,
-            copy=self.call.copy,
+            copies=self.copies,
         )
 
 
@@ -120,7 +122,16 @@ class Claims:
 
     async def claim(self, claim: Claim, decide: Decide, *, alone: bool) -> Claimed:
         """Take a call for a worker, or say why not. alone: nothing runs beside it."""
-        asked = _Asked(claim.call, claim.digest, claim.mailboxes, claim.owner, claim.early, decide=decide, alone=alone)
+        asked = _Asked(
+            claim.call,
+            claim.digest,
+            claim.mailboxes,
+            claim.owner,
+            claim.early,
+            claim.copies,
+            decide=decide,
+            alone=alone,
+        )
         return await self._joined.ask(asked)
 
     async def look(self, claim: Claim) -> Verdict:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from grundlag_bus.workers.ledger.long_records import LongRecords
     from grundlag_bus.workers.ledger.outcomes import Hold
     from grundlag_bus.workers.ledger.presence import Presence
+    from grundlag_bus.workers.ledger.verdicts import Held
 
 PUBLISH_WITHIN = 30.0
 """Seconds that a copy is tried for."""
@@ -57,13 +58,13 @@ class WatchCopies:
         reach("early.recorded")
         return True
 
-    async def go_on(self, call: Call, seconds: float) -> bool:
-        """Let another one take the place of this delivery of a call, due in so many seconds; False: none does."""
-        copy = await self.send(call, seconds)
+    async def go_on(self, call: Call, held: Held) -> bool:
+        """Let another one take the place of what is in hand, until somebody's lease ends; False: none does."""
+        copy = await self.send(call, held.seconds)
         if copy is None:
             return False
         reach("copy.published")
-        await self._presence.ask(lambda: self._records.replaced(call, copy))
+        await self._presence.ask(lambda: self._records.replaced(call, held.copy, copy))
         reach("copy.replaced")
         return True
 

@@ -33,7 +33,7 @@ from grundlag_bus.workers.ledger.verdicts import Behind, Held, Verdict, Watched
 from grundlag_bus.workers.run import mailbox_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.schema.envelope import Call
@@ -140,7 +140,7 @@ class Keeping:
 
     async def _once(self, run: Run, begin: Callable[[Run], Awaitable[None]]) -> None:
         reach("claim.before")
-        claim = self._claim_of(run.call, run.mailboxes)
+        claim, known = self._claim_of(run.call, run.mailboxes, run.copies), run.known
         since = asyncio.get_running_loop().time()
         match await self._claim(run, claim, alone=False):
             case NeedsTurn() if not run.early:
@@ -148,17 +148,17 @@ class Keeping:
             case Granted() as granted:
                 await self._under_lease(run, begin, granted, since)
             case other:
-                await self._settle(run, claim, other)
+                await self._settle(run, known, other)
 
-    def _claim_of(self, call: Call, mailboxes: tuple[str, ...]) -> Claim:
+    def _claim_of(self, call: Call, mailboxes: tuple[str, ...], copies: Collection[str]) -> Claim:
         asked = digest([call.provider_id, call.action_id, call.user_id, call.request.to_json()])
-        return Claim(call, asked, mailboxes, self._worker, self._room.bounds(call))
+        return Claim(call, asked, mailboxes, self._worker, self._room.bounds(call), copies)
 
-    async def _settle(self, run: Run, claim: Claim, verdict: NeedsTurn | Verdict) -> None:
+    async def _settle(self, run: Run, known: object, verdict: NeedsTurn | Verdict) -> None:
         if run.early or isinstance(verdict, NeedsTurn):  # nothing of it is in hand: its watch copy looks after it
             run.ack()
         else:
-            await self._settling.settle(run, verdict, tuple(claim.mailboxes), early=claim.early)
+            await self._settling.settle(run, verdict, known, early=self._room.bounds(run.call))
 
     async def _claim(self, run: Run, claim: Claim, *, alone: bool) -> Claimed:
         decide = self._decide_for(run)
@@ -173,7 +173,7 @@ class Keeping:
             await self._alone.turn(run, left=run.call.deadline - self._transport.now())
         finally:
             self._alone.release(run)
-        claim = self._claim_of(run.call, run.mailboxes)
+        claim, known = self._claim_of(run.call, run.mailboxes, run.copies), run.known
         since = asyncio.get_running_loop().time()
         match await self._claim(run, claim, alone=True):
             case Granted() as granted:
@@ -181,7 +181,7 @@ class Keeping:
             case NeedsTurn():
                 raise AssertionError("it has its turn")
             case other:
-                await self._settle(run, claim, other)
+                await self._settle(run, known, other)
 
     def _claimed_late(self, run: Run) -> Callable[[Claimed], None]:
         def give_back(claimed: Claimed) -> None:
@@ -268,13 +268,14 @@ class Keeping:
         mailbox = mailbox_of(delivery)
         if mailbox is not None:
             run.wait_at(mailbox)
-        claim = self._claim_of(call, () if mailbox is None else (mailbox,))
+        copies = () if call.copy is None else (call.copy,)
+        claim = self._claim_of(call, () if mailbox is None else (mailbox,), copies)
         self._beside.do(self._look_after(claim, delivery, otherwise))
 
     async def _look_after(self, claim: Claim, delivery: Delivery, otherwise: Callable[[], None]) -> None:
         match await self._presence.ask(lambda: self._records.look(claim)):
-            case Held(seconds):
-                if await self._copies.go_on(claim.call, seconds):
+            case Held() as held:
+                if await self._copies.go_on(claim.call, held):
                     delivery.ack()
                 else:
                     delivery.nack()

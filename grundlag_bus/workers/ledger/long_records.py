@@ -26,12 +26,12 @@ class LongRecords:
         """Write down the watch copy of a call that begins; False: the lease is lost."""
         return await self._write(*_under(held), copy=copy)
 
-    async def replaced(self, call: Call, copy: str) -> None:
-        """Write down a copy in the place of this delivery of a call, unless that looks after its generation no more.
+    async def replaced(self, call: Call, before: str | None, copy: str) -> None:
+        """Write down a copy in the place of another one, unless that looks after the call's generation no more.
 
         A call that was given back meanwhile has copies too: its worker may claim it again, and no other one looks.
         """
-        was = calls.c.copy.is_(None) if call.copy is None else calls.c.copy == call.copy
+        was = calls.c.copy.is_(None) if before is None else calls.c.copy == before
         same = (calls.c.call_id == call.call_id, calls.c.generation == call.generation)
         await self._write(*same, calls.c.phase.in_(("leased", "free")), was, copy=copy)
 

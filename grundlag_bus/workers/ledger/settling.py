@@ -56,27 +56,27 @@ class Settling:
         self._presence = presence
         self._worker = worker
 
-    async def settle(self, run: Run, verdict: Verdict, asked: tuple[str, ...], *, early: bool) -> None:
-        """Settle the run's deliveries, unless it came again meanwhile, from somebody else than those who asked."""
+    async def settle(self, run: Run, verdict: Verdict, known: object, *, early: bool) -> None:
+        """Settle the run's deliveries, unless it came again meanwhile with what was not `known` of it."""
         run.over = True
         match verdict:
             case Recorded():
                 self._presence.note("reply_sent_again")
                 await self._send_again(run, verdict)
-            case Held(seconds) if early:
+            case Held() if early:
                 self._presence.note("copy_parked")
-                if not await self._copies.go_on(run.call, seconds):
+                if not await self._copies.go_on(run.call, verdict):
                     run.nack()
-                elif run.mailboxes == asked:
+                elif run.known == known:
                     run.ack()
             case Held(seconds):
                 self._presence.note("copy_parked")
                 await self._park(run, seconds)
             case Watched():
-                if run.mailboxes == asked:
+                if run.known == known:
                     run.ack()
             case Behind():
-                await self._catch_up(run, verdict)
+                await self._catch_up(run, verdict, known)
             case Reused():
                 self._presence.note("call_id_reused")
                 call_id = run.call.call_id
@@ -104,16 +104,15 @@ class Settling:
                 run.ack()
                 return
 
-    async def _catch_up(self, run: Run, behind: Behind) -> None:
+    async def _catch_up(self, run: Run, behind: Behind, known: object) -> None:
         """Publish the next generation where it may not be, and settle the one before it."""
-        known = run.mailboxes
         for mailbox in behind.mailboxes:
             if not await self._publish(run, behind.next_call, behind.seconds, mailbox):
                 return
         if behind.mailboxes:
             hold = Hold(run.call.call_id, behind.fence)
             await self._presence.ask(lambda: self._records.handed(hold))
-        if run.mailboxes == known:  # else it came again meanwhile, from somebody else
+        if run.known == known:  # else it came again meanwhile, from somebody else
             run.ack()
 
     async def _publish(self, run: Run, envelope: bytes, seconds: float, mailbox: str | None) -> bool:

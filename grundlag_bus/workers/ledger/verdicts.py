@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,13 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Another worker has it, for so many seconds more unless it says otherwise."""
+    """Another worker has it, for so many seconds more unless it says otherwise.
+
+    copy: what looks after it and is to be replaced, where calls are settled early; None: nothing does yet.
+    """
 
     seconds: float
+    copy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +117,12 @@ def judge(  # noqa: PLR0913  what a delivery is
     owner: str,
     running: bool = False,
     early: bool = False,
-    copy: str | None = None,
+    copies: Collection[str] = (),
 ) -> Verdict:
     """Say what is to be done with a delivery of a call that is recorded.
 
-    owner: the worker that has it; running: whether it runs the call; early: whether such calls are settled early; copy:
-    of a delivery that is a watch copy, which one.
+    owner: the worker that has it; running: whether it runs the call; early: whether such calls are settled early;
+    copies: the watch copies that are settled with the delivery, if it is one or has such beside it.
     """
     if record.digest != digest:
         return Reused()
@@ -133,7 +137,8 @@ def judge(  # noqa: PLR0913  what a delivery is
     if running and record.owner == owner:
         left = max(left, LATE)
     if leased and left > 0 and (unknown or not older):
-        return Watched() if record.copy is not None and record.copy != copy and early else Held(left)
+        watched = early and record.copy is not None and record.copy not in copies
+        return Watched() if watched else Held(left, record.copy)
     if older and record.next_call is not None:
         everybody: tuple[str | None, ...] = record.mailboxes or (None,)
         to = (*everybody, *unknown) if record.phase == "handing" else unknown

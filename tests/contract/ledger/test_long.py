@@ -6,17 +6,24 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Row, select, update
 
-from grundlag_bus import CallCancelledError, Ledger, OutcomeUnknownError, Store, ToolContext
+from grundlag_bus import CallCancelledError, Completed, Ledger, OutcomeUnknownError, Store, ToolContext
+from grundlag_bus.providers.disposition import Start
+from grundlag_bus.schema.codec import digest
 from grundlag_bus.store import store as store_module
 from grundlag_bus.store.tables import calls
 from grundlag_bus.workers import lanes
 from grundlag_bus.workers.ledger import failpoints
+from grundlag_bus.workers.ledger.claims import Claim
+from grundlag_bus.workers.ledger.long_records import LongRecords
+from grundlag_bus.workers.ledger.outcomes import Hold
+from grundlag_bus.workers.ledger.records import Records
 from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
 from tests.support.hosts import Host, on_buses, open_host
@@ -99,6 +106,23 @@ async def test_drained_it_goes_on_elsewhere_at_once_and_at_no_cost(host: Host, s
     await eventually(lambda: not host.workers[0].worker.in_flight)
     ended = await row(store)
     assert (ended.phase, ended.lost, ended.copy, ended.checkpoint, ended.mailboxes) == ("ended", 0, None, None, "")
+
+
+async def test_a_copy_that_comes_beside_another_delivery_of_its_call_goes_on_looking_after_it(
+    host: Host, store: Store
+) -> None:
+    """Its worker is gone, which nobody knows yet, and both come to one worker at once."""
+    await host.stop_workers()
+    call = call_of("stride", {}, lane="long")
+    asked = digest([call.provider_id, call.action_id, call.user_id, call.request.to_json()])
+    claim = Claim(call, asked, (), "gone", early=True)
+    await Records(store, 3.0).claim(claim, lambda *_, **__: Start(), alone=False)
+    await LongRecords(store).watched(Hold(call.call_id, 1), "the copy")
+    async with mailbox(host) as box:
+        await box.send(call)
+        await box.send(replace(call, copy="the copy"), waits=False)
+        await host.add_worker()
+        assert (await box.replies())[0].response == Completed({"began": 0, "attempt": 1})
 
 
 @pytest.mark.parametrize("lease", [2.0], ids=["short"])

@@ -44,7 +44,9 @@ class Fleet:
         self.long = LongRecords(store)
 
     async def deliver(self, copy: str | None, owner: str = "one", mailboxes: tuple[str, ...] = ()) -> Granted | Verdict:
-        claim = Claim(replace(CALL, copy=copy), "d", mailboxes, owner, early=True)
+        claim = Claim(
+            replace(CALL, copy=copy), "d", mailboxes, owner, early=True, copies=() if copy is None else (copy,)
+        )
         claimed = await self.records.claim(claim, start, alone=False)
         assert isinstance(claimed, Granted | Verdict)
         return claimed
@@ -75,7 +77,7 @@ async def test_the_copy_on_record_goes_around_and_no_other_delivery_does(fleet: 
     assert isinstance(await fleet.deliver("a", "two"), Held)
     assert isinstance(await fleet.deliver(None, "two", ("somebody",)), Watched)
     assert isinstance(await fleet.deliver("made up", "two"), Watched)
-    await fleet.long.replaced(replace(CALL, copy="a"), "b")
+    await fleet.long.replaced(CALL, "a", "b")
     assert isinstance(await fleet.deliver("a", "two"), Watched)
     assert isinstance(await fleet.deliver("b", "two"), Held)
 
@@ -83,7 +85,7 @@ async def test_the_copy_on_record_goes_around_and_no_other_delivery_does(fleet: 
 async def test_one_of_two_that_replace_the_same_copy_counts(fleet: Fleet) -> None:
     await fleet.begin("a")
     for copy in ("b", "c"):
-        await fleet.long.replaced(replace(CALL, copy="a"), copy)
+        await fleet.long.replaced(CALL, "a", copy)
     assert await fleet.copy() == "b"
 
 
@@ -91,7 +93,7 @@ async def test_a_copy_is_replaced_of_a_call_that_was_given_back_too(fleet: Fleet
     """Its worker may claim it again with nothing in hand, and then the copy is all that looks after it."""
     hold = await fleet.begin("a")
     await fleet.records.release([hold])
-    await fleet.long.replaced(replace(CALL, copy="a"), "b")
+    await fleet.long.replaced(CALL, "a", "b")
     assert isinstance(await fleet.deliver(None), Granted)
     assert isinstance(await fleet.deliver("b", "two"), Held)
 
@@ -122,7 +124,7 @@ async def test_a_copy_of_an_older_generation_looks_after_nothing(fleet: Fleet) -
     hold = await fleet.begin("a")
     await fleet.records.hand_over(hold, replace(CALL, generation=2), b"{}", 0)
     for copy in ("a", None):
-        await fleet.long.replaced(replace(CALL, copy=copy), "b")
+        await fleet.long.replaced(CALL, copy, "b")
     assert await fleet.copy() is None
 
 

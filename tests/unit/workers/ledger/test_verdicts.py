@@ -29,7 +29,7 @@ RECORD = Record(
 )
 DELIVERY: dict[str, Any] = {"digest": "d", "generation": 2, "mailboxes": ("ours",), "owner": "me"}
 OLDER = {"generation": 1}
-EARLY = {"early": True, "copy": "c"}
+EARLY = {"early": True, "copies": ("c",)}
 STRANGER = {"mailboxes": ("ours", "theirs")}
 WAITING = {"phase": "waiting", "owner": None, "lease_until": None}
 
@@ -53,8 +53,8 @@ WAITING = {"phase": "waiting", "owner": None, "lease_until": None}
         ({"owner": "me"}, {"running": True}, Held(10.0)),
         ({"owner": "me", "now": 111.0}, {"running": True}, Held(1.0)),
         ({"now": 111.0}, {"running": True}, Take(2)),
-        ({"copy": "c"}, {}, Held(10.0)),
-        ({"copy": "c"}, EARLY, Held(10.0)),
+        ({"copy": "c"}, {}, Held(10.0, "c")),
+        ({"copy": "c"}, EARLY, Held(10.0, "c")),
         ({"copy": None}, EARLY, Held(10.0)),
         ({"copy": "another"}, EARLY, Watched()),
         ({"copy": "another"}, {"early": True}, Watched()),
