@@ -12,7 +12,7 @@ from grundlag_bus._version import __version__
 # The same names, with their types, stand in `__init__.pyi`.
 _PLACES = {
     "adapters": "Bus BusCaller EventListener Submission connect",
-    "adapters.http": "HttpBus HttpCaller",
+    "adapters.http": "HttpBus HttpCaller HttpRuns",
     "adapters.pydantic_ai": "PydanticAIModel",
     "adapters.typed": "TypedClient",
     "agent": (
@@ -32,7 +32,7 @@ _PLACES = {
         "StateInvalidError StoreAwayError ToolInputValidationError ToolInterrupt ToolOutputValidationError "
         "TopologyMismatchError TranscriptError TransportClosedError UnauthenticatedError"
     ),
-    "durable": "OpenInterrupt Run RunEntry Runs",
+    "durable": "Runs",
     "gateway.access": "Authenticator",
     "gateway.allowing": "AllowLists",
     "gateway.host": "create_app",
@@ -56,6 +56,7 @@ _PLACES = {
     "schema.manifest": "Manifest",
     "schema.names": "allocate_action_names",
     "schema.progress": "Progress",
+    "schema.run": "OpenInterrupt Run RunEntry",
     "schema.trace": "Trace",
     "store.store": "Store",
     "telemetry": (

@@ -8,6 +8,7 @@ from grundlag_bus.adapters import Submission as Submission
 from grundlag_bus.adapters import connect as connect
 from grundlag_bus.adapters.http import HttpBus as HttpBus
 from grundlag_bus.adapters.http import HttpCaller as HttpCaller
+from grundlag_bus.adapters.http import HttpRuns as HttpRuns
 from grundlag_bus.adapters.pydantic_ai import PydanticAIModel as PydanticAIModel
 from grundlag_bus.adapters.typed import TypedClient as TypedClient
 from grundlag_bus.agent import AgentEvent as AgentEvent
@@ -46,9 +47,6 @@ from grundlag_bus.agent import TurnEnded as TurnEnded
 from grundlag_bus.agent import Usage as Usage
 from grundlag_bus.agent import call_until_answered as call_until_answered
 from grundlag_bus.agent import create_agent_session as create_agent_session
-from grundlag_bus.durable import OpenInterrupt as OpenInterrupt
-from grundlag_bus.durable import Run as Run
-from grundlag_bus.durable import RunEntry as RunEntry
 from grundlag_bus.durable import Runs as Runs
 from grundlag_bus.errors import ActionFailed as ActionFailed
 from grundlag_bus.errors import ActionInputValidationError as ActionInputValidationError
@@ -140,6 +138,9 @@ from grundlag_bus.schema.items import Item as Item
 from grundlag_bus.schema.manifest import Manifest as Manifest
 from grundlag_bus.schema.names import allocate_action_names as allocate_action_names
 from grundlag_bus.schema.progress import Progress as Progress
+from grundlag_bus.schema.run import OpenInterrupt as OpenInterrupt
+from grundlag_bus.schema.run import Run as Run
+from grundlag_bus.schema.run import RunEntry as RunEntry
 from grundlag_bus.schema.trace import Trace as Trace
 from grundlag_bus.store.store import Store as Store
 from grundlag_bus.telemetry import CallBuried as CallBuried

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from grundlag_bus.adapters.http.runs import HttpRuns
     from grundlag_bus.adapters.submission import Submission
     from grundlag_bus.providers.registry import ProviderRegistry
     from grundlag_bus.schema.progress import ProgressSink
@@ -62,6 +63,14 @@ class Bus(ABC):
     async def shows(self, user_id: str | None, provider_id: str, action_id: str) -> bool:  # noqa: ARG002  see RegistryBus
         """Whether a host shows an action to a user; hiding it protects nothing, whoever runs the call does."""
         return True
+
+    @property
+    def runs(self) -> HttpRuns:
+        """The durable runs of an HTTP host. Raises ConfigurationError where this bus leads to none."""
+        raise ConfigurationError(
+            "Only an HTTP host has runs of its own, which is started by `grundlag-bus serve --store URL`: here, make "
+            "Runs(store, bus)."
+        )
 
     async def to_tools(self, manifest: Manifest | None = None) -> dict[str, Tool]:
         """Make a tool of every action, by function name: of the manifest given, or of what the bus announces."""

@@ -20,6 +20,6 @@ What is due is found by the database's clock, so nothing hangs on a message betw
 """
 
 from grundlag_bus.durable.runs import Runs
-from grundlag_bus.durable.values import OpenInterrupt, Run, RunEntry
+from grundlag_bus.schema.run import OpenInterrupt, Run, RunEntry
 
 __all__ = ["OpenInterrupt", "Run", "RunEntry", "Runs"]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from grundlag_bus.durable.active import ActiveRun
     from grundlag_bus.durable.call_records import CallRecords
     from grundlag_bus.durable.offers import Offer
-    from grundlag_bus.durable.values import Kind
+    from grundlag_bus.schema.run import Kind
     from grundlag_bus.tools import Tool
 
 PATIENCE = 2.0
@@ -72,7 +72,7 @@ class Advancing:
 
     async def _script(self, active: ActiveRun, offer: Offer, spec: dict[str, Any]) -> Outcome | None:
         try:
-            result = await offer.sandbox.run(
+            result = await offer.sandbox_of(spec.get("tools")).run(
                 spec["source"],
                 inputs=spec["inputs"],
                 context=await self._context(active, spec),

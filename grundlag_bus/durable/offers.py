@@ -12,7 +12,7 @@ from grundlag_bus.sandbox.script import Sandbox
 from grundlag_bus.tools import Tool, to_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from grundlag_bus.adapters import Bus
     from grundlag_bus.sandbox.script import Limits
@@ -38,6 +38,12 @@ class Offer:
     @cached_property
     def sandbox(self) -> Sandbox:
         return Sandbox(self.tools, limits=self.limits)
+
+    def sandbox_of(self, names: Iterable[str] | None) -> Sandbox:
+        """Return one where these functions can be called, as far as they are announced; None: all of them."""
+        if names is None:
+            return self.sandbox
+        return Sandbox(self.tools, allow=[name for name in names if name in self.tools], limits=self.limits)
 
     def find(self, provider_id: str, action_id: str) -> Tool | None:
         """Return a tool by what it is, whatever it is called now."""

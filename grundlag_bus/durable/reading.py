@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from sqlalchemy import select
 
-from grundlag_bus.durable.values import OpenInterrupt, Run, RunEntry
 from grundlag_bus.errors import InterruptUnknownError, RunUnknownError
+from grundlag_bus.schema.run import OpenInterrupt, Run, RunEntry
 from grundlag_bus.store.tables import interrupts, run_entries, runs
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
-    from grundlag_bus.durable.values import Status
+    from grundlag_bus.schema.run import Status
     from grundlag_bus.store.store import Store
 
 PAGE = 100
@@ -35,11 +35,11 @@ class Reading:
         return _run(row)
 
     async def list(
-        self, *, user_id: str | None, status: Status | None, before: float | None, limit: int
+        self, *, user_id: str | None, status: Status | None, before: float | None, limit: int, anybody: bool
     ) -> tuple[Run, ...]:
         """List runs, the newest first."""
         read = select(runs).order_by(runs.c.created_at.desc(), runs.c.run_id).limit(limit)
-        if user_id is not None:
+        if user_id is not None or not anybody:
             read = read.where(runs.c.user_id == user_id)
         if status is not None:
             read = read.where(runs.c.status == status)
@@ -48,10 +48,12 @@ class Reading:
         async with self._store.transaction() as connection:
             return tuple(_run(row) for row in await connection.execute(read))
 
-    async def pending(self, *, answerer: str | None, run_id: str | None, limit: int) -> tuple[OpenInterrupt, ...]:
+    async def pending(
+        self, *, answerer: str | None, run_id: str | None, limit: int, anybody: bool
+    ) -> tuple[OpenInterrupt, ...]:
         """List what is asked, the oldest first."""
         read = select(interrupts).where(interrupts.c.status == "pending").order_by(interrupts.c.asked_at).limit(limit)
-        if answerer is not None:
+        if answerer is not None or not anybody:
             read = read.where((interrupts.c.answerer == answerer) | interrupts.c.answerer.is_(None))
         if run_id is not None:
             read = read.where(interrupts.c.run_id == run_id)

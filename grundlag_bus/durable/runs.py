@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from grundlag_bus.adapters import Bus
     from grundlag_bus.agent import Model
-    from grundlag_bus.durable.values import Kind, OpenInterrupt, Run, RunEntry, Status
     from grundlag_bus.sandbox.script import Limits
+    from grundlag_bus.schema.run import Kind, OpenInterrupt, Run, RunEntry, Status
     from grundlag_bus.store.store import Store
 
 CONCURRENCY = 64
@@ -166,6 +166,7 @@ class Runs:
         source: str,
         *,
         inputs: Mapping[str, Any] | None = None,
+        tools: Iterable[str] | None = None,
         user_id: str | None = None,
         answerer: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  of its calls, not of this
@@ -173,11 +174,11 @@ class Runs:
     ) -> Run:
         """Start a script, and return as soon as it is written down. timeout: of each of its calls.
 
-        inputs: bound as names; the rest is as `start_call` has it. What is wrong with the script itself is told by the
-        run, which then fails. Raises ConfigurationError for inputs that a script cannot have, NotJsonError,
-        RunStateError.
+        inputs: bound as names; tools: the functions that it may call, all where that is not given; the rest is as
+        `start_call` has it. What is wrong with the script itself is told by the run, which then fails. Raises
+        ConfigurationError for inputs that a script cannot have, NotJsonError, RunStateError.
         """
-        spec = script_spec(source, inputs or {}, (await self._offers.now()).tools, timeout=timeout)
+        spec = script_spec(source, inputs or {}, (await self._offers.now()).tools, tools=tools, timeout=timeout)
         return await self._start("script", name_of(source), spec, user_id, answerer, run_id)
 
     async def start_agent(  # noqa: PLR0913  the same
@@ -258,9 +259,13 @@ class Runs:
         status: Status | None = None,
         before: float | None = None,
         limit: int = PAGE,
+        anybody: bool = True,
     ) -> tuple[Run, ...]:
-        """List runs, the newest first: a user's, of a status, created before an instant, at most so many."""
-        return await self._reading.list(user_id=user_id, status=status, before=before, limit=limit)
+        """List runs, the newest first: a user's, of a status, created before an instant, at most so many.
+
+        anybody: where no user is given, all users' runs, and not those of nobody alone.
+        """
+        return await self._reading.list(user_id=user_id, status=status, before=before, limit=limit, anybody=anybody)
 
     async def wait(self, run_id: str, *, timeout: float | None = None, for_people: bool = False) -> Run:  # noqa: ASYNC109  it raises nothing
         """Wait until a run has ended, or so many seconds, and return it as it stands then.
@@ -305,10 +310,13 @@ class Runs:
     # --- answering ----------------------------------------------------------------------------------------------------
 
     async def pending(
-        self, user_id: str | None = None, *, run_id: str | None = None, limit: int = PAGE
+        self, user_id: str | None = None, *, run_id: str | None = None, limit: int = PAGE, anybody: bool = True
     ) -> tuple[OpenInterrupt, ...]:
-        """List the questions that wait: those that a user may answer, or all; the oldest first."""
-        return await self._reading.pending(answerer=user_id, run_id=run_id, limit=limit)
+        """List the questions that wait: those that a user may answer, or all; the oldest first.
+
+        anybody: where no user is given, all of them, and not those alone that nobody in particular is to answer.
+        """
+        return await self._reading.pending(answerer=user_id, run_id=run_id, limit=limit, anybody=anybody)
 
     async def interrupt(self, interrupt_id: str) -> OpenInterrupt:
         """Return a question, answered or not. Raises InterruptUnknownError."""

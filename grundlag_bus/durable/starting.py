@@ -28,8 +28,8 @@ from grundlag_bus.store.tables import interrupts, run_answers, run_calls, run_en
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from grundlag_bus.durable.values import Kind, Run, RunEntry
     from grundlag_bus.schema.manifest import ActionManifest, ProviderManifest
+    from grundlag_bus.schema.run import Kind, Run, RunEntry
     from grundlag_bus.store.store import Store
 
 _BATCH = 200
@@ -77,12 +77,18 @@ def call_spec(
 
 
 def script_spec(
-    source: str, inputs: Mapping[str, Any], taken: Container[str], *, timeout: float | None
+    source: str,
+    inputs: Mapping[str, Any],
+    taken: Container[str],
+    *,
+    tools: Iterable[str] | None,
+    timeout: float | None,
 ) -> dict[str, Any]:
     """Say what a run of a script is started with. Raises ConfigurationError, NotJsonError."""
     return {
         "source": plain(source),
         "inputs": checked_inputs(inputs, taken),
+        "tools": None if tools is None else list(tools),
         "timeout": timeout,
         "versions": {"grundlagBus": __version__},
     }
@@ -107,8 +113,9 @@ def agent_spec(
 
 
 def name_of(source: str) -> str:
-    """Name a script by its first line."""
-    return next((line.strip() for line in source.splitlines() if line.strip()), "")[:_LONGEST_NAME]
+    """Name a script by its first line, as far as a database can hold that."""
+    first = next((line.strip() for line in source.splitlines() if line.strip()), "")[:_LONGEST_NAME]
+    return "".join(letter for letter in first if letter.isprintable())
 
 
 def checked_input(action: ActionManifest, value: Any) -> Any:
@@ -226,4 +233,5 @@ class Starting:
 
 
 def _asks(spec: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name != "versions"}
+    """Return what was asked for; what there was to be called then is no part of it."""
+    return {name: value for name, value in spec.items() if name not in {"versions", "tools"}}

@@ -60,6 +60,11 @@ class Catalogue:
         self._snapshot: Snapshot | None = None
         self._reading = asyncio.Lock()
 
+    @property
+    def restricts(self) -> bool:
+        """Whether there are allow-lists."""
+        return self._allow is not None
+
     def allows(self, user_id: str | None, provider_id: str, action_id: str) -> bool:
         """Whether the allow-lists let the user call the action, there or not."""
         return self._allow is None or self._allow.allow(user_id, provider_id, action_id)

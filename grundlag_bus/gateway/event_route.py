@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from grundlag_bus.gateway.host import Host
     from grundlag_bus.schema.event import EmittedEvent
 
+NOTICES = "interrupt"
+"""What stands in the place of a provider, where runs tell of their questions."""
 LISTENING = b": listening\n\n"
 
 
@@ -51,5 +53,7 @@ async def _is_for(host: Host, user_id: str | None, emitted: EmittedEvent) -> boo
     """Whether a user hears of an event: nobody else's, of a provider that the user is shown."""
     if emitted.user_id is not None and emitted.user_id != user_id:
         return False
+    if emitted.provider_id == NOTICES:
+        return host.runs is not None
     shown = await host.catalogue.shown_to(user_id)
     return emitted.provider_id in shown.providers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,16 @@ from grundlag_bus.gateway.continuing import Continuations
 from grundlag_bus.gateway.eval_route import run_script
 from grundlag_bus.gateway.event_route import listen
 from grundlag_bus.gateway.health_route import show_live, show_ready
+from grundlag_bus.gateway.interrupt_route import (
+    answer_interrupt,
+    edit_interrupt,
+    list_interrupts,
+    reject_interrupt,
+    show_interrupt,
+)
 from grundlag_bus.gateway.limits import GatewayLimits, Shares
 from grundlag_bus.gateway.refusing import Refused, refusal
+from grundlag_bus.gateway.run_route import cancel_run, follow_run, list_runs, retry_run, show_run, start_run
 from grundlag_bus.gateway.running import RunningCalls
 from grundlag_bus.gateway.schema_route import show_manifest, show_openapi, show_page
 from grundlag_bus.gateway.scripts import Scripts
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from grundlag_bus.adapters import Bus
+    from grundlag_bus.durable import Runs
     from grundlag_bus.gateway.access import Authenticator
 
     Answer = Callable[["Host", Request], Awaitable[Response]]
@@ -63,8 +72,10 @@ class Host:
         cors: Sequence[str],
         limits: GatewayLimits,
         keys: SealKeys,
+        runs: Runs | None,
     ) -> None:
         self.bus = bus
+        self.runs = runs
         self.limits = limits
         self.access = Access(auth)
         self.catalogue = Catalogue(bus, allow)
@@ -90,6 +101,12 @@ class Host:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Open the bus and the runs, and close them again. Raises what opening them raises."""
+        async with self.bus, nullcontext() if self.runs is None else self.runs:
+            yield
 
     @property
     def draining(self) -> bool:
@@ -121,10 +138,28 @@ class Host:
             self._route("/api/client/schema", "GET", show_manifest),
             self._route("/api/eval", "POST", run_script),
             self._route("/api/events", "GET", listen),
+            *self._run_routes(),
             self._route("/openapi.json", "GET", show_openapi),
             self._route("/docs", "GET", show_page),
             self._route("/live", "GET", show_live),
             self._route("/ready", "GET", show_ready),
+        ]
+
+    def _run_routes(self) -> list[Route]:
+        runs, run = "/api/runs", "/api/runs/{run_id}"
+        interrupts, interrupt = "/api/interrupts", "/api/interrupts/{interrupt_id}"
+        return [
+            self._route(runs, "GET", list_runs),
+            self._route(runs, "POST", start_run),
+            self._route(run, "GET", show_run),
+            self._route(f"{run}/events", "GET", follow_run),
+            self._route(f"{run}/cancel", "POST", cancel_run),
+            self._route(f"{run}/retry", "POST", retry_run),
+            self._route(interrupts, "GET", list_interrupts),
+            self._route(interrupt, "GET", show_interrupt),
+            self._route(f"{interrupt}/answer", "POST", answer_interrupt),
+            self._route(f"{interrupt}/reject", "POST", reject_interrupt),
+            self._route(f"{interrupt}/edit", "POST", edit_interrupt),
         ]
 
     def _route(self, path: str, method: str, answer: Answer) -> Route:
@@ -135,7 +170,7 @@ class Host:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        async with self.bus:
+        async with self.opened():
             yield
             await self.drain(0)
 
@@ -148,6 +183,7 @@ def create_app(  # noqa: PLR0913  the same
     cors: Sequence[str] = (),
     limits: GatewayLimits | None = None,
     keys: SealKeys | None = None,
+    runs: Runs | None = None,
 ) -> Host:
     """Make the ASGI application that serves a bus over HTTP.
 
@@ -155,14 +191,21 @@ def create_app(  # noqa: PLR0913  the same
     do. Without one, user ids are claims, and only requests to loopback are answered. allow: for each user, and for
     everybody as `*`, patterns `provider.action` of what they may call. cors: origins whose pages may use it; limits:
     of this process; keys: seal what a script that asks needs to go on, to be shared by hosts behind one address (None:
-    keys of this process alone). Raises ConfigurationError.
+    keys of this process alone); runs: on the same bus and not entered yet either, for `/api/runs` and
+    `/api/interrupts`; their store is yours to close. Raises ConfigurationError.
     """
     for origin in cors:
         if origin != "*" and (not origin.startswith(("http://", "https://")) or origin.count("/") != 2):  # noqa: PLR2004  those of //
             raise ConfigurationError(f"{origin!r} is no origin: write scheme://host, as in 'https://app.example.com'.")
     lists = allow if allow is None or isinstance(allow, AllowLists) else AllowLists(allow)
     return Host(
-        bus, auth=auth, allow=lists, cors=cors, limits=limits or GatewayLimits(), keys=keys or SealKeys.generate()
+        bus,
+        auth=auth,
+        allow=lists,
+        cors=cors,
+        limits=limits or GatewayLimits(),
+        keys=keys or SealKeys.generate(),
+        runs=runs,
     )
 
 
@@ -175,7 +218,7 @@ def _cors(origins: Sequence[str]) -> list[Middleware]:
             allow_origins=list(origins),
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=[
-                *("Authorization", "Content-Type", "Accept", "If-None-Match"),
+                *("Authorization", "Content-Type", "Accept", "If-None-Match", "Last-Event-ID"),
                 *("Idempotency-Key", "X-Sent-Before", "X-Timeout", "X-User-Id", "traceparent", "tracestate"),
             ],
             expose_headers=["ETag", "Retry-After", "X-Call-Id"],

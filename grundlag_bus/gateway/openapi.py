@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grundlag_bus.gateway.openapi_runs import RUN_SCHEMAS, run_paths
 from grundlag_bus.gateway.openapi_schemas import (
     SCRIPT,
     WIRE,
@@ -66,10 +67,13 @@ _TOLD = {
 }
 
 
-def openapi(manifest: Manifest, *, asks_for_tokens: bool) -> dict[str, Any]:
+def openapi(manifest: Manifest, *, asks_for_tokens: bool, has_runs: bool = False) -> dict[str, Any]:
     """Describe a host that has this manifest."""
     schemas: dict[str, Any] = dict(WIRE)
     paths: dict[str, Any] = _own_paths()
+    if has_runs:
+        schemas |= RUN_SCHEMAS
+        paths |= run_paths(key=_KEY, refusals=_refusals)
     for provider in manifest.providers:
         for action in provider.actions:
             paths[f"/api/actions/{provider.id}/{action.id}"] = _path(provider, action, schemas)

@@ -26,8 +26,10 @@ async def show_manifest(host: Host, request: Request) -> Response:
 async def show_openapi(host: Host, request: Request) -> Response:
     """Answer with the OpenAPI document of the user's part. Raises CallError, Refused."""
     shown = await host.catalogue.shown_to(await host.user_id(request), within=host.manifest_seconds)
-    document = openapi(shown.manifest, asks_for_tokens=host.access.asks_for_tokens)
-    return _tagged(request, orjson.dumps(document), shown.tag)
+    has_runs = host.runs is not None
+    document = openapi(shown.manifest, asks_for_tokens=host.access.asks_for_tokens, has_runs=has_runs)
+    tag = f'{shown.tag[:-1]}-runs"' if has_runs else shown.tag
+    return _tagged(request, orjson.dumps(document), tag)
 
 
 async def show_page(_: Host, __: Request) -> Response:

@@ -63,7 +63,7 @@ class Server:
 
     async def serve(self) -> None:
         """Serve until `drain` or `abort`. Raises what opening the bus raises."""
-        async with self._host.bus:
+        async with self._host.opened():
             await self._uvicorn.serve(sockets=self._sockets)
 
     async def drain(self, grace: float) -> None:

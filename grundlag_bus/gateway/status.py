@@ -34,6 +34,11 @@ STATUS_OF = {
     "rejected": 502,
     "nested_interrupt": 502,
     "internal": 502,
+    "run_unknown": 404,
+    "interrupt_unknown": 404,
+    "run_state": 409,
+    "run_refused": 422,
+    "store_away": 503,
 }
 REFUSALS = (401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 431, 502, 503, 504)
 """Every status of a failed call but 400, which has issues."""

@@ -13,7 +13,7 @@ from grundlag_bus.gateway.serving import Server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from grundlag_bus import Authenticator, Bus, SealKeys
+    from grundlag_bus import Authenticator, Bus, Runs, SealKeys
     from grundlag_bus.gateway.host import Host
 
 
@@ -35,9 +35,10 @@ async def open_gateway(  # noqa: PLR0913  what a host is made of
     cors: Sequence[str] = (),
     limits: GatewayLimits | None = None,
     keys: SealKeys | None = None,
+    runs: Runs | None = None,
 ) -> AsyncIterator[Gateway]:
     """Serve a bus that is not entered yet; at the end what runs is cancelled."""
-    host = create_app(bus, auth=auth, allow=allow, cors=cors, limits=limits, keys=keys)
+    host = create_app(bus, auth=auth, allow=allow, cors=cors, limits=limits, keys=keys, runs=runs)
     server = Server(host, address="127.0.0.1", port=0, auth=auth)
     serving = asyncio.create_task(server.serve(), name="gateway")
     starting = asyncio.create_task(server.started.wait())

@@ -2,5 +2,6 @@
 
 from grundlag_bus.adapters.http.bus import HttpBus
 from grundlag_bus.adapters.http.caller import HttpCaller
+from grundlag_bus.adapters.http.runs import HttpRuns
 
-__all__ = ["HttpBus", "HttpCaller"]
+__all__ = ["HttpBus", "HttpCaller", "HttpRuns"]

@@ -42,6 +42,20 @@ class HostAddress:
     def events(self) -> str:
         return f"{self.base}/api/events"
 
+    @property
+    def runs(self) -> str:
+        return f"{self.base}/api/runs"
+
+    def run(self, run_id: str, *more: str) -> str:
+        return "/".join([self.runs, quote(run_id, safe=""), *more])
+
+    @property
+    def interrupts(self) -> str:
+        return f"{self.base}/api/interrupts"
+
+    def interrupt(self, interrupt_id: str, *more: str) -> str:
+        return "/".join([self.interrupts, quote(interrupt_id, safe=""), *more])
+
     def action(self, provider_id: str, action_id: str) -> str:
         return f"{self.base}/api/actions/{quote(provider_id, safe='')}/{quote(action_id, safe='')}"
 

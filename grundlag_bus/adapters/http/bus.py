@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from grundlag_bus.adapters.bus import Bus
 from grundlag_bus.adapters.http.host import read_body
 from grundlag_bus.adapters.http.listening import HttpListener
+from grundlag_bus.adapters.http.runs import HttpRuns
 from grundlag_bus.adapters.later import Later
 from grundlag_bus.errors import BusUnreachableError, EnvelopeError, PublishUnsureError, TransportClosedError
 from grundlag_bus.schema.manifest import Manifest
@@ -39,6 +40,11 @@ class HttpBus(Bus):
         self.caller = JoiningCaller(caller)
         self._later = Later(self.caller)
         self._known: tuple[str, Manifest] | None = None
+
+    @property
+    def runs(self) -> HttpRuns:
+        """The durable runs of the host."""
+        return HttpRuns(self._http_caller.host)
 
     async def __aenter__(self) -> Self:
         await self._http_caller.open()

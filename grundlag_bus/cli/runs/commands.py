@@ -11,7 +11,7 @@ from grundlag_bus.cli.runs.group import Wait, WithoutLedger
 from grundlag_bus.cli.runs.place import Place, choose_place, store_of
 
 if TYPE_CHECKING:
-    from grundlag_bus.durable.values import Status
+    from grundlag_bus.schema.run import Status
 
 STATUSES = ("running", "waiting", "completed", "failed", "cancelled")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from grundlag_bus.cli.runs.place import Place
     from grundlag_bus.durable import OpenInterrupt, Run, RunEntry, Runs
-    from grundlag_bus.durable.values import Status
+    from grundlag_bus.schema.run import Status
 
 _SHOWN = 80
 

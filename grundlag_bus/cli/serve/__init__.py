@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from grundlag_bus.cli.options import KeysFile, Namespace, Url, choose_source, log_level
+from grundlag_bus.cli.options import KeysFile, Namespace, StoreUrl, Url, choose_source, log_level
 from grundlag_bus.errors import ConfigurationError
 
 TOKENS, JWKS = "GRUNDLAG_TOKENS", "GRUNDLAG_JWKS"
@@ -64,10 +64,14 @@ def serve(  # noqa: PLR0913  the command's options
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Let pages of this origin call; repeat it.", show_default=False),
     ] = None,
+    store: StoreUrl = None,
     keys_file: KeysFile = None,
     grace: Annotated[float, typer.Option(min=0, help="Seconds that running calls get when it stops.")] = 30.0,
 ) -> int:
-    """Serve a bus or a registry over HTTP until SIGTERM or Ctrl-C; a second one does not wait for running calls."""
+    """Serve a bus or a registry over HTTP until SIGTERM or Ctrl-C; a second one does not wait for running calls.
+
+    With --store, users start durable runs on a bus at /api/runs, which are driven here, and answer what those ask.
+    """
     if registry is None and url is None:
         raise ConfigurationError(
             "Neither a bus nor a registry is given: name a registry as MODULE:NAME, or add "
@@ -92,6 +96,7 @@ def serve(  # noqa: PLR0913  the command's options
         issuer=issuer,
         allow=allow,
         cors=tuple(cors or ()),
+        store=store,
         keys_file=keys_file,
         grace=grace,
     )

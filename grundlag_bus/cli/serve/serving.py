@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from grundlag_bus.providers.seal import SealKeys
 
 if TYPE_CHECKING:
     import signal
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from grundlag_bus.adapters import Bus
@@ -47,6 +49,7 @@ class ServeOptions:
     issuer: str | None
     allow: Path | None
     cors: tuple[str, ...]
+    store: str | None
     keys_file: Path | None
     grace: float
 
@@ -62,11 +65,21 @@ class ServeOptions:
             raise ConfigurationError("--jwks needs --audience and --issuer, or any token of its issuer would do.")
         return JwtTokens(self.jwks, audience=self.audience, issuer=self.issuer)
 
-    async def app(self, auth: Authenticator | None) -> Host:
-        """Make the application. Raises ConfigurationError."""
+    @asynccontextmanager
+    async def app(self, auth: Authenticator | None) -> AsyncIterator[Host]:
+        """Make the application, and open the store of its runs meanwhile. Raises ConfigurationError."""
         allow = None if self.allow is None else AllowLists.load(self.allow)
+        if self.store is not None and self.source.registry is not None:
+            raise ConfigurationError("Runs go on after their process, on a bus: give --url with --store, no registry.")
         bus, keys = await self._bus()
-        return create_app(bus, auth=auth, allow=allow, cors=self.cors, keys=keys)
+        if self.store is None:
+            yield create_app(bus, auth=auth, allow=allow, cors=self.cors, keys=keys)
+            return
+        from grundlag_bus.durable import Runs  # noqa: PLC0415  slow to import, and often not needed
+        from grundlag_bus.store.store import Store  # noqa: PLC0415  the same
+
+        async with await Store.open(self.store) as store:
+            yield create_app(bus, auth=auth, allow=allow, cors=self.cors, keys=keys, runs=Runs(store, bus))
 
     async def _bus(self) -> tuple[Bus, SealKeys | None]:
         """Make the bus, and find the keys that are shared with others."""
@@ -87,7 +100,11 @@ def serve_over_http(options: ServeOptions, *, level: str) -> int:
 
 async def _serve(options: ServeOptions) -> int:
     auth = options.auth()
-    host = await options.app(auth)
+    async with options.app(auth) as host:
+        return await _serve_host(options, host, auth)
+
+
+async def _serve_host(options: ServeOptions, host: Host, auth: Authenticator | None) -> int:
     server = Server(host, address=options.host, port=options.port, auth=auth)
     received: list[signal.Signals] = []
     ending: set[asyncio.Task[None]] = set()
@@ -107,7 +124,7 @@ async def _serve(options: ServeOptions) -> int:
     await asyncio.wait((serving, starting), return_when=asyncio.FIRST_COMPLETED)
     starting.cancel()
     if server.started.is_set():
-        _LOGGER.info("serving", url=server.url, tokens=host.access.asks_for_tokens)
+        _LOGGER.info("serving", url=server.url, tokens=host.access.asks_for_tokens, runs=host.runs is not None)
     await serving
     for each in ending:
         each.cancel()

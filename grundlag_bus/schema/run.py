@@ -1,19 +1,27 @@
-"""What is told of a run: how it stands, what it asks, and what has happened in it."""
+"""What is told of a run: how it stands, what it asks, and what has happened in it.
+
+`from_json` reads what an HTTP host writes by `to_json`, and raises EnvelopeError.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from grundlag_bus.schema.fields import instant_to_json
+from grundlag_bus.errors import EnvelopeError
+from grundlag_bus.schema.fields import count, instant, instant_to_json, optional_object, optional_text, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 Kind = Literal["call", "script", "agent"]
 Status = Literal["running", "waiting", "completed", "failed", "cancelled"]
 InterruptStatus = Literal["pending", "answered", "rejected", "edited", "expired", "cancelled"]
 
+KINDS: tuple[Kind, ...] = get_args(Kind)
+STATUSES: tuple[Status, ...] = get_args(Status)
+INTERRUPT_STATUSES: tuple[InterruptStatus, ...] = get_args(InterruptStatus)
 ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
 
 
@@ -60,6 +68,26 @@ class Run:
             told["error"] = dict(self.error)
         return told
 
+    @classmethod
+    def from_json(cls, data: Any) -> Run:
+        """Read one; what it was started with, and under what, is not told."""
+        with _reading(data, "run"):
+            return cls(
+                run_id=text(data, "runId"),
+                kind=data["kind"],
+                name=text(data, "name"),
+                status=data["status"],
+                created_at=instant(data, "createdAt"),
+                changed_at=instant(data, "changedAt"),
+                user_id=optional_text(data, "userId"),
+                answerer=optional_text(data, "answerer"),
+                ended_at=_optional_instant(data, "endedAt"),
+                value=data.get("value"),
+                stdout=optional_text(data, "stdout") or "",
+                error=optional_object(data, "error"),
+                retry_of=optional_text(data, "retryOf"),
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenInterrupt:
@@ -97,6 +125,24 @@ class OpenInterrupt:
         }
         return told | {name: value for name, value in optional.items() if value is not None}
 
+    @classmethod
+    def from_json(cls, data: Any) -> OpenInterrupt:
+        with _reading(data, "interrupt"):
+            return cls(
+                interrupt_id=text(data, "interruptId"),
+                run_id=text(data, "runId"),
+                function=text(data, "function"),
+                message=text(data, "message"),
+                data=data["data"],
+                input=data["input"],
+                answer_schema=optional_object(data, "answerSchema"),
+                status=data["status"],
+                asked_at=instant(data, "askedAt"),
+                expires_at=_optional_instant(data, "expiresAt"),
+                answerer=optional_text(data, "answerer"),
+                answered_by=optional_text(data, "answeredBy"),
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
@@ -115,3 +161,25 @@ class RunEntry:
 
     def to_json(self) -> dict[str, Any]:
         return {"position": self.position, "writtenAt": instant_to_json(self.written_at), **self.entry}
+
+    @classmethod
+    def from_json(cls, data: Any) -> RunEntry:
+        with _reading(data, "entry"):
+            entry = {name: value for name, value in data.items() if name not in {"position", "writtenAt"}}
+            text(entry, "kind")
+            return cls(count(data, "position"), entry, instant(data, "writtenAt"))
+
+
+@contextmanager
+def _reading(data: Any, what: str) -> Iterator[None]:
+    """Read something of a run: what is missing, or no object, is said by an EnvelopeError."""
+    if type(data) is not dict:
+        raise EnvelopeError(f"the {what} is no object")
+    try:
+        yield
+    except KeyError as error:
+        raise EnvelopeError(f"the {what} lacks {error.args[0]!r}") from error
+
+
+def _optional_instant(data: dict[str, Any], name: str) -> float | None:
+    return None if data.get(name) is None else instant(data, name)
