@@ -41,8 +41,8 @@ def chaos(  # noqa: PLR0913  the command's options
     connections, and then looks for what became of each call. What else is on the broker is left alone; faults that
     need control of the broker itself are left out, and listed.
 
-    Without --ledger, few calls are recorded, in a SQLite file of the run. From a ledger that is given, the records of
-    provider `chaosKept` are removed in the end.
+    Without --ledger, few calls are recorded, in a SQLite file of the run. A ledger that is given is for one run
+    at a time; in the end the records of provider `chaosKept` are removed from it.
 
     Exit codes: 0 every promise was kept, 1 one was broken, 2 usage, 4 the bus cannot be reached.
     """
