@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import jwt
+import orjson
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
-from grundlag_bus import ActionContext, GatewayLimits, Provider, ProviderRegistry, StaticTokens, connect
+from grundlag_bus import (
+    ActionContext,
+    GatewayLimits,
+    JwtTokens,
+    Ledger,
+    Provider,
+    ProviderRegistry,
+    StaticTokens,
+    Store,
+    connect,
+)
 from grundlag_bus.gateway import serving, stream
+from tests.support.contract_registry import seen
 from tests.support.eventually import eventually
 from tests.support.gateway import Gateway, open_gateway
+from tests.support.hosts import open_host
+from tests.support.namespaces import fresh_namespace
 from tests.support.raw_http import Answer, post, send
 
 TOKEN = "ada-0123456789abcdef"
@@ -124,6 +143,60 @@ async def test_what_is_not_allowed_is_neither_shown_nor_called(gateway: Gateway)
     assert not ran
 
 
+# --- signed tokens ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_signed_token_is_of_the_right_key_algorithm_and_audience_or_nobody_s(tmp_path: Path) -> None:
+    ran.clear()
+    key, other = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
+    jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [{**jwk, "kid": "one"}]}))
+    claims = {"sub": "ada", "aud": "us", "iss": "https://issuer.example/", "exp": time.time() + 600}
+
+    def bearer(by: Any = key, algorithm: str = "RS256", **changed: Any) -> str:
+        return f"Bearer {jwt.encode(claims | changed, by, algorithm, headers={'kid': 'one'})}"
+
+    auth = JwtTokens(str(tmp_path / "jwks.json"), audience="us", issuer="https://issuer.example/")
+    async with open_gateway(connect(ProviderRegistry([bank])), auth=auth) as gateway:
+        for given in (
+            bearer(other),
+            bearer("secret-secret-secret-secret-secret", "HS256"),
+            bearer(None, "none"),
+            bearer(aud="them"),
+            bearer(iss="https://other.example/"),
+            bearer(exp=time.time() - 600),
+        ):
+            assert await refused(gateway, post(CALL, BODY, Authorization=given)) == (401, "unauthenticated")
+        assert (await asked(gateway, post(CALL, BODY, Authorization=bearer()))).status == 200
+    assert ran == [("ada", 1)]
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_state_that_was_used_is_of_no_use_where_the_workers_have_a_ledger(tmp_path: Path) -> None:
+    seen.reset()
+    namespace = fresh_namespace()
+    async with (
+        await Store.open(f"sqlite:///{tmp_path}/ledger.sqlite") as store,
+        open_host("memory", namespace, f"memory://{namespace}", ledger=Ledger(store)) as host,
+        open_gateway(connect(host.address, namespace=namespace), auth=StaticTokens({TOKEN: "ada"})) as gateway,
+    ):
+
+        async def ask(**more: Any) -> Answer:
+            body = orjson.dumps({"input": {"id": "e1"}, **more})
+            return await asked(gateway, post("/api/actions/contract/ask", body, Authorization=f"Bearer {TOKEN}"))
+
+        interrupt = (await ask()).json()
+        answer = {name: interrupt[name] for name in ("interruptId", "state")}
+        first, again = [await ask(resumption={**answer, "answer": {"approved": True}}) for _ in range(2)]
+        assert (first.status, again.status, again.json()) == (200, 200, first.json())
+        other = await ask(resumption={**answer, "answer": {"approved": False}})
+        assert (other.status, other.json()["code"]) == (409, "answer_conflict")
+    assert seen.runs["ask"] == 1
+    seen.reset()
+
+
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +299,18 @@ async def test_a_slow_body_is_not_waited_for(gateway: Gateway) -> None:
 async def test_a_body_that_never_begins_is_not_waited_for(gateway: Gateway) -> None:
     request = post(CALL, b"", Authorization=f"Bearer {TOKEN}", Content_Length="100")
     assert (await refused(gateway, request))[0] == 408
+
+
+async def test_what_is_refused_of_a_call_is_refused_of_a_script(gateway: Gateway) -> None:
+    path, given = "/api/eval", {"Authorization": f"Bearer {TOKEN}"}
+    deep = b'{"source":"1","inputs":{"a":' + b"[" * 4000 + b"]" * 4000 + b"}}"
+    answers = b'{"source":"1","resumption":{"interruptId":"i","state":"s","answer":' + b"[" * 130 + b"]" * 130 + b"}}"
+    for body in (b"", deep, answers, b'{"source":"\xff"}', b'{"source":"1","resumption":{"answer":{}}}'):
+        assert await refused(gateway, post(path, body, **given)) == (400, "input_invalid")
+    assert (await refused(gateway, post(path, BODY[:5], **given, Content_Length="100")))[0] == 408
+    assert (await refused(gateway, post(path, BODY, **given, Content_Length="10001")))[0] == 413
+    assert (await refused(gateway, post(path, BODY, **given, Content_Type="text/plain")))[0] == 415
+    assert await refused(gateway, post(path, b'{"source":"1"}')) == (401, "unauthenticated")
 
 
 async def test_two_lengths_are_refused(gateway: Gateway) -> None:
