@@ -79,6 +79,11 @@ class Faults:
         """Whether the queue in which the call was to wait was deleted, and may not have been there again."""
         return any(_waits_there(case, mark) for mark in self.during(case.first.at - RECOVERS_WITHIN, end.at))
 
+    def misled(self, case: Case, end: Ended) -> bool:
+        """Whether a worker that had the call had a wrong clock meanwhile: to it, nobody may have waited any more."""
+        workers = {start.worker for start in case.starts}
+        return any(mark.fault == CLOCK_JUMP and mark.target in workers for mark in self.during(case.first.at, end.at))
+
     @property
     def clocks(self) -> bool:
         """Whether a process had a wrong clock at any time."""
@@ -139,7 +144,7 @@ def is_lost(case: Case, faults: Faults) -> bool:
     end = case.end
     if end is None or not case.confirmed or end.how != "deadline_exceeded" or end.by != "caller":
         return False
-    return case.first.kind != "cancelled" and not faults.deleted(case, end)
+    return case.first.kind != "cancelled" and not faults.deleted(case, end) and not faults.misled(case, end)
 
 
 def _unexpected(case: Case, end: Ended, faults: Faults) -> tuple[str, str] | None:

@@ -232,6 +232,10 @@ class Node:
                 for number, place in enumerate(cluster, 1)
             )
         )
+        if cluster:
+            # What a paused node had taken from the delay ladder is sent on again after this, and not after 3 minutes.
+            resent = "[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 10000}]}].\n"
+            (self._home / "advanced.config").write_text(resent)
         (self._home / "enabled_plugins").write_text("[].\n")
         secret = self._home / ".erlang.cookie"
         secret.write_text(cookie)

@@ -70,6 +70,12 @@ class TestLost:
         deletion = fault(QUEUE_DELETION, at=20, until=20, target="chaos-1.1.delay.00")
         assert promises([made_up.attempted, made_up.acknowledged, made_up.ended(at=70.0), deletion]) == []
 
+    @pytest.mark.parametrize(("clocked", "broken"), [("worker-1", []), ("worker-2", ["lost"])])
+    def test_one_that_a_worker_had_while_its_clock_was_wrong_is_not(self, clocked: str, broken: list[str]) -> None:
+        started = self.GIVEN_UP.started()
+        jump = fault(CLOCK_JUMP, at=20, until=22, target=clocked)
+        assert promises([*self.records(), started, jump]) == broken
+
 
 class TestCodes:
     @pytest.mark.parametrize("code", ["internal", "input_invalid", "call_id_reused", "action_unknown", "forbidden"])
