@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from grundlag_bus.chaos.faults.fault import Fault
 
 _SEEDS = 10**6
+_TIMEOUT = 120.0
+"""Seconds until a call's deadline: also on a busy machine, a call that was not lost ends by then."""
 _NAMES = sorted(fault.kind.name for fault in FAULTS)
 
 
@@ -82,7 +84,7 @@ async def _run(brokers: PrivateBrokers, database: PrivateDatabase, options: argp
             seed=seed,
             folder=folder,
             environment=os.environ,
-            size=Size(rate=options.rate),
+            size=Size(rate=options.rate, timeout=_TIMEOUT),
             tell=_say,
         )
         field = Field(tuple, ground.url, "", proxy, brokers, database)
