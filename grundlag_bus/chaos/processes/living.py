@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MEASURED_EVERY = 1.0
 _MOST_LEFT = 20
+_ASYNCPG = "unexpected connection_lost() call"
+"""What asyncpg leaves of a connection that the database ended while nobody used it: it is none of ours."""
 
 
 class Life:
@@ -50,7 +52,9 @@ class Life:
 
     def unseen(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Take what the loop reports because nobody else looks at it."""
-        self._unseen.append(f"{context.get('message')}: {context.get('exception')!r}")
+        error = context.get("exception")
+        if str(error) != _ASYNCPG:
+            self._unseen.append(f"{context.get('message')}: {error!r}")
         asyncio.get_running_loop().default_exception_handler(context)
 
     def _measure(self) -> None:

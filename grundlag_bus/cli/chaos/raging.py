@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from grundlag_bus.chaos.field import Field
+from grundlag_bus.chaos.faults import FAULTS
+from grundlag_bus.chaos.field import CLOCK_JUMP, Field
 from grundlag_bus.chaos.nemesis import ScheduledNemesis
 from grundlag_bus.chaos.page import page
 from grundlag_bus.chaos.proxy import proxy_to
@@ -27,6 +28,7 @@ from grundlag_bus.transport.rabbitmq import Address
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from grundlag_bus.chaos.faults.fault import Fault
     from grundlag_bus.chaos.field import Proxy
 
 _SEEDS = 10**6
@@ -71,10 +73,13 @@ def rage(url: str | None, options: ChaosOptions, *, level: str) -> int:
 
 
 async def _run(address: str, proxy: Proxy | None, seed: int, options: ChaosOptions, folder: Path) -> Report:
-    nemesis = ScheduledNemesis(seed, options.seconds)
-    size = Size(rate=options.rate)
+    size, more = Size(rate=options.rate), {}
+    faults: tuple[Fault, ...] = FAULTS
     if options.ledger is None or options.ledger.startswith("sqlite"):
         size = replace(size, kept_share=_KEPT_IN_SQLITE)
+        faults = tuple(fault for fault in FAULTS if fault.kind.name != CLOCK_JUMP)
+        more = {CLOCK_JUMP: "a ledger in SQLite goes by the clock of each process, which all share on one machine"}
+    nemesis = ScheduledNemesis(seed, options.seconds, faults)
     verdict = await run_chaos(
         Ground(address, ledger=options.ledger, proxy=proxy),
         nemesis,
@@ -86,7 +91,7 @@ async def _run(address: str, proxy: Proxy | None, seed: int, options: ChaosOptio
         tell=say,
     )
     nothing = Field(victims=tuple, url=address, namespace="", proxy=proxy)
-    return Report(verdict, seed, options.seconds, str(Address.parse(address)), nemesis.left_out(nothing))
+    return Report(verdict, seed, options.seconds, str(Address.parse(address)), {**nemesis.left_out(nothing), **more})
 
 
 @asynccontextmanager

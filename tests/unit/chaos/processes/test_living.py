@@ -69,7 +69,9 @@ async def test_a_task_or_a_future_that_is_left_is_named(config: Config) -> None:
 async def test_an_error_that_nobody_looked_at_is_told(config: Config) -> None:
     with History(config.history) as history:
         life = Life(config, history)
-        life.unseen(asyncio.get_running_loop(), {"message": "it was never retrieved", "exception": ValueError("x")})
+        loop = asyncio.get_running_loop()
+        life.unseen(loop, {"message": "asyncpg's", "exception": ConnectionError("unexpected connection_lost() call")})
+        life.unseen(loop, {"message": "it was never retrieved", "exception": ValueError("x")})
         life.end()
     (closed,) = read(config.history)
     assert isinstance(closed, Closed)
