@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from grundlag_bus.durable.bell import Bell, rung
 from grundlag_bus.durable.reuse import Reuse
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
     from grundlag_bus.durable.journal import StoredJournal
     from grundlag_bus.durable.records import Claimed, Hold
+
+
+PATIENCE = 2.0
+"""Seconds for which a run waits before it is parked."""
 
 
 class ParkedError(Exception):
@@ -39,9 +44,20 @@ class ActiveRun:
         self.closing = claimed.cancelling
         self.driving: asyncio.Task[None] | None = None
         self.advancing: asyncio.Task[object] | None = None
+        self._ended = Bell()
         self._busy = 0
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @contextmanager
+    def expecting(self, call_id: str) -> Iterator[None]:
+        """Wait for a call's reply."""
+        self.waiting.add(call_id)
+        try:
+            yield
+        finally:
+            self.waiting.discard(call_id)
+            self._ended.ring()
 
     @property
     def hold(self) -> Hold:
@@ -65,8 +81,10 @@ class ActiveRun:
                 self._idle.set()
 
     async def asleep(self) -> None:
-        """Park the run, when all its calls are on their way. Raises ParkedError."""
+        """Park the run, when all its calls are on their way and none ends for a while. Raises ParkedError."""
         await self._idle.wait()
+        if await rung(self._ended.next, within=PATIENCE):
+            return
         self.parked_with = frozenset(self.waiting)
         raise ParkedError
 

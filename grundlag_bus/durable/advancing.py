@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from grundlag_bus.durable.active import PATIENCE
 from grundlag_bus.durable.agents import advance_agent
 from grundlag_bus.durable.outcome import CANCELLED, Outcome, failed
 from grundlag_bus.durable.reuse import Reuse
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from grundlag_bus.schema.run import Kind
     from grundlag_bus.tools import Tool
 
-PATIENCE = 2.0
-"""Seconds for which a run of one call waits before it is parked."""
 _ALL = 1_000_000
 
 
@@ -151,7 +150,7 @@ async def _until_idle(calls: Calls, active: ActiveRun) -> None:
     try:
         while calls.busy:
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(PATIENCE / 2):
                     await calls.change()
             except TimeoutError:
                 await active.asleep()

@@ -23,6 +23,7 @@ from grundlag_bus.agent.results import failed as failed_result
 from grundlag_bus.agent.run import AgentRun
 from grundlag_bus.agent.tools import AgentTools
 from grundlag_bus.agent.transcript import Transcript
+from grundlag_bus.durable.active import PATIENCE
 from grundlag_bus.durable.outcome import CANCELLED, Outcome, failed
 from grundlag_bus.errors import NotJsonError
 from grundlag_bus.schema.codec import digest, parse, plain
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from grundlag_bus.durable.journal import StoredJournal
     from grundlag_bus.durable.offers import Offer
     from grundlag_bus.schema.items import Item
-
-PATIENCE = 2.0
-"""Seconds for which an agent waits for its calls before it is parked."""
 
 
 async def advance_agent(
@@ -97,7 +95,7 @@ async def _next(events: RunEvents, active: ActiveRun) -> AgentEvent:
     coming = asyncio.get_running_loop().create_task(events.__anext__())
     try:
         while not coming.done():
-            await asyncio.wait({coming}, timeout=PATIENCE)
+            await asyncio.wait({coming}, timeout=PATIENCE / 2)
             if not coming.done() and active.only_waits:
                 await active.asleep()
     finally:

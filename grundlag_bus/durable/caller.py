@@ -89,15 +89,14 @@ class RunCaller:
         if not (call.idempotent or self._without_ledger):
             return ended_here(call, _needs_ledger(call))
         expected = self._expected[call.call_id] = asyncio.get_running_loop().create_future()
-        active.waiting.add(call.call_id)
         try:
-            with active.busy():
-                deadline = await self._send(active, call)
-            return deadline if isinstance(deadline, Reply) else await self._reply(active, call, deadline, expected)
+            with active.expecting(call.call_id):
+                with active.busy():
+                    deadline = await self._send(active, call)
+                return deadline if isinstance(deadline, Reply) else await self._reply(active, call, deadline, expected)
         except (StoreAwayError, TransportClosedError) as error:
             raise LeftError(str(error)) from error
         finally:
-            active.waiting.discard(call.call_id)
             if self._expected.get(call.call_id) is expected:
                 del self._expected[call.call_id]
 

@@ -117,9 +117,15 @@ class Running:
                 finally:
                     self._seat = None
             if number is None:
-                if self._asleep is not None:
-                    await self._asleep()
-                await self._next(pending, patience=None)
+                await self._sleep(pending)
+
+    async def _sleep(self, pending: frozenset[int]) -> None:
+        """Wait without an engine, and take the outcome that comes."""
+        while self._asleep is not None:
+            await self._asleep()
+            if await self._next(pending, patience=0.0) is not None:
+                return
+        await self._next(pending, patience=None)
 
     def _replay(self, engine: Engine) -> Callable[[], Blocked | Finished]:
         return partial(_replayed, engine, self._program, self._history)
