@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-WARM_UP = 3.0
+WARM_UP = 6.0
+"""Seconds without a fault at first: a killed broker does not know queues that were declared in the last one or two."""
 QUIET = 4.0
 """Seconds without a fault after each round. One that takes longer to recover from is still judged, by the next."""
-_APART = 1.4
+_APART = 1.1
 """Seconds between the beginnings of two small faults, about."""
 _MARGIN = 0.5
 _SHORTEST = 3.0

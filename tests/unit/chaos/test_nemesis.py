@@ -93,11 +93,11 @@ def ground(field: Field, **clocks: Path) -> Ground:
 async def test_every_fault_is_marked_when_it_begins_and_when_it_has_healed() -> None:
     notes = Notes()
     marks: list[Mark] = []
-    nemesis = ScheduledNemesis(3, 12.0, [notes.fault("one", lasts=0.1, small=True)])
+    nemesis = ScheduledNemesis(3, 15.0, [notes.fault("one", lasts=0.1, small=True)])
     await nemesis(nowhere(), marks.append)
     begun = [mark for mark in marks if mark.until is None]
     healed = [mark for mark in marks if mark.until is not None]
-    assert len(begun) == len(healed) == len(notes.begun) == len(notes.healed) >= 2
+    assert len(begun) == len(healed) == len(notes.begun) == len(notes.healed) >= 1
     assert {(mark.at, mark.fault, mark.target) for mark in begun} == {
         (mark.at, mark.fault, mark.target) for mark in healed
     }
@@ -119,7 +119,7 @@ async def test_a_run_that_is_cancelled_heals_what_there_is_and_begins_nothing_mo
 
 async def test_a_fault_without_a_target_leaves_no_mark() -> None:
     marks: list[Mark] = []
-    await ScheduledNemesis(3, 9.0, [Notes().fault("one", fails=True)])(nowhere(), marks.append)
+    await ScheduledNemesis(3, 14.0, [Notes().fault("one", fails=True)])(nowhere(), marks.append)
     assert marks == []
 
 

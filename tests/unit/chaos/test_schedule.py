@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grundlag_bus.chaos.schedule import QUIET, WARM_UP, Kind, Planned, least_seconds, schedule
@@ -33,6 +33,7 @@ def rounds(planned: list[Planned]) -> list[list[Planned]]:
     return [[each for each in planned if each.round == number] for number in sorted({each.round for each in planned})]
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(), kinds, st.randoms())
 def test_the_same_seed_makes_the_same_schedule_however_the_kinds_are_ordered(
     seed: int, chosen: list[Kind], order: object
@@ -41,12 +42,14 @@ def test_the_same_seed_makes_the_same_schedule_however_the_kinds_are_ordered(
     assert schedule(seed, 300, chosen) == schedule(seed, 300, shuffled)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(), kinds)
 def test_every_kind_occurs_when_there_is_time_for_it(seed: int, chosen: list[Kind]) -> None:
     planned = schedule(seed, least_seconds(chosen), chosen)
     assert {each.fault for each in planned} == {kind.name for kind in chosen}
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(), st.floats(0, 200), kinds)
 def test_all_faults_are_within_the_run_and_quiet_times_between_the_rounds(
     seed: int, seconds: float, chosen: list[Kind]
@@ -59,6 +62,7 @@ def test_all_faults_are_within_the_run_and_quiet_times_between_the_rounds(
     assert all(later - end >= QUIET - 1e-6 for end, later in zip(ends, begins[1:], strict=False))
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(), kinds)
 def test_one_fault_alone_heals_last_in_each_round_and_each_kind_does_so_in_turn(seed: int, chosen: list[Kind]) -> None:
     last = []
@@ -69,6 +73,7 @@ def test_one_fault_alone_heals_last_in_each_round_and_each_kind_does_so_in_turn(
     assert set(last[: len(chosen)]) == {kind.name for kind in chosen}
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(), kinds)
 def test_beside_another_fault_only_small_ones_happen(seed: int, chosen: list[Kind]) -> None:
     small = {kind.name for kind in chosen if kind.small}
