@@ -46,14 +46,11 @@ class Room:
 
     def give_back(self, call: Call, delivery: Delivery) -> None:
         """Give back what there is no room for."""
-        place = self._places[call.provider_id, call.lane]
-        self._beside.do(self._give_back(place, delivery))
+        self._beside.do(self._give_back(self._places[call.provider_id, call.lane], delivery))
 
     async def count(self, run: Run) -> None:
         """Return when a run may be settled, which keeps its place: what is delivered for that has nowhere to go."""
-        place = self._places[run.call.provider_id, run.call.lane]
-        if self._taken(place) >= place.concurrency:
-            await self._pause(place)
+        await self._pause_if_full(self._places[run.call.provider_id, run.call.lane])
 
     def freed(self, call: Call) -> None:
         """Take calls again at the place of one that has ended, if it was full."""
@@ -67,12 +64,14 @@ class Room:
         self._paused.clear()
 
     async def _give_back(self, place: Place, delivery: Delivery) -> None:
-        await self._pause(place)
+        await self._pause_if_full(place)
         delivery.nack()
 
-    async def _pause(self, place: Place) -> None:
-        self._paused.add(place)
-        await self._intake.pause(_WHY, place)
+    async def _pause_if_full(self, place: Place) -> None:
+        """Pause a place as long as it is full: one that was, and has room again, is resumed by nobody."""
+        if self._taken(place) >= place.concurrency:
+            self._paused.add(place)
+            await self._intake.pause(_WHY, place)
 
     def _taken(self, place: Place) -> int:
         here = (place.provider_id, place.lane_id)
