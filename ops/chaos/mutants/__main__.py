@@ -1,6 +1,7 @@
 """Show which mistakes the chaos suite notices: `python -m ops.chaos.mutants [NAME...]`.
 
 Each mutant is made in a copy of the tree, and the suite runs there. It is one of this folder or of tests/mutants.
+Before that the suite runs without any mistake: what it finds broken then too would say nothing of a mutant.
 """
 
 from __future__ import annotations
@@ -46,10 +47,15 @@ def main() -> int:
     names = list(known) if options.all else options.names or USUAL
     if unknown := set(names) - set(known):
         parser.error(f"there is no mutant {', '.join(sorted(unknown))}")
+    arguments = ["--seconds", str(options.seconds), "--seed", str(options.seed)]
+    said, told = _try(None, arguments)
+    if said != _SAID[0]:
+        print("Without any mistake the suite finds something broken too:", *told, sep="\n", flush=True)
+        return 1
     survived = 0
     for name in names:
         mutant = read_patch(known[name])
-        said, told = _try(mutant, ["--seconds", str(options.seconds), "--seed", str(options.seed)])
+        said, told = _try(mutant, arguments)
         survived += said != _SAID[1]
         print(f"{said:12} {name:40} {mutant.mistake}", flush=True)
         for line in told:
@@ -57,12 +63,12 @@ def main() -> int:
     return 1 if survived else 0
 
 
-def _try(mutant: Mutant, arguments: list[str]) -> tuple[str, list[str]]:
+def _try(mutant: Mutant | None, arguments: list[str]) -> tuple[str, list[str]]:
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy = Path(folder)
         for name in ("grundlag_bus", "ops"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for file, text in mutant.files(copy).items():
+        for file, text in mutant.files(copy).items() if mutant is not None else ():
             (copy / file).write_text(text)
         command = [sys.executable, "-m", "ops.chaos", *arguments]
         ran = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False, env=_environment(copy))

@@ -171,6 +171,13 @@ class TestWhatIsLeft:
         assert promises([], remains=Remains(rows={"ended": 5, "dead": 1})) == []
         assert promises([], remains=Remains(rows={"ended": 5, "leased": 1})) == ["left in the ledger"]
 
+    def test_a_call_that_was_in_a_deleted_queue_stays_on_its_way_in_the_ledger(self) -> None:
+        made_up = MadeUp(kind="retrying", kept=True, how="deadline_exceeded", by="caller")
+        records: list[Record] = [made_up.attempted, made_up.acknowledged, made_up.ended(at=70.0)]
+        deletion = fault(QUEUE_DELETION, at=20, until=20, target=made_up.attempted.queue)
+        assert promises([*records, deletion], remains=Remains(rows={"waiting": 1})) == []
+        assert promises([*records, deletion], remains=Remains(rows={"waiting": 2})) == ["left in the ledger"]
+
     def test_what_no_caller_ever_called_leaves_nothing(self) -> None:
         assert promises([MadeUp().started()]) == ["unknown"]
         assert promises([], remains=Remains(letters={"x": ["attempts_exhausted"]})) == ["unknown"]
