@@ -9,8 +9,11 @@ from grundlag_bus.adapters.http.exchange import QUIET, RETURN_WITHIN
 from grundlag_bus.adapters.http.run_requests import PAUSE, RunRequests, read_answer
 from grundlag_bus.adapters.http.sse import read_events
 from grundlag_bus.errors import (
+    ActionInputValidationError,
+    AnswerInvalidError,
     BusUnreachableError,
     EnvelopeError,
+    NotJsonError,
     PublishUnsureError,
 )
 from grundlag_bus.schema.codec import MAX_BYTES, parse, plain
@@ -62,7 +65,7 @@ class HttpRuns:
 
         The rest is as `Runs.start_call` has it.
         """
-        asked = {"function": function, "input": plain(input, at=("input",))}
+        asked = {"function": function, "input": _input(function, input)}
         return await self._start(asked, user_id, answerer, timeout, key)
 
     async def start_script(  # noqa: PLR0913  the same
@@ -184,7 +187,12 @@ class HttpRuns:
 
         What somebody else is to answer is not known here: InterruptUnknownError.
         """
-        return await self._give(interrupt_id, "answer", {"answer": plain(answer)}, by)
+        try:
+            data = plain(answer)
+        except NotJsonError as error:
+            asked = await self.interrupt(interrupt_id, user_id=by)
+            raise AnswerInvalidError(asked.function, [error.issue]) from error
+        return await self._give(interrupt_id, "answer", {"answer": data}, by)
 
     async def reject(self, interrupt_id: str, *, by: str | None = None, reason: str | None = None) -> OpenInterrupt:
         """Let the call that asks not run: it ends as `rejected`. The rest is as `answer` has it."""
@@ -192,7 +200,7 @@ class HttpRuns:
 
     async def edit(self, interrupt_id: str, input: Any, *, by: str | None = None) -> OpenInterrupt:  # noqa: A002  the wire's word
         """Let the call that asks be made with another input, as a new call. The rest is as `answer` has it."""
-        return await self._give(interrupt_id, "edit", {"input": plain(input)}, by)
+        return await self._give(interrupt_id, "edit", {"input": _input(interrupt_id, input)}, by)
 
     async def _give(self, interrupt_id: str, what: str, data: dict[str, Any], by: str | None) -> OpenInterrupt:
         url = self._address.interrupt(interrupt_id, what)
@@ -204,6 +212,13 @@ class HttpRuns:
         """See `Runs.cancel`."""
         url = self._address.run(run_id, "cancel")
         return _read(Run.from_json, await self._requests.post(url, {}, user_id=user_id))
+
+
+def _input(of: str, value: Any) -> Any:
+    try:
+        return plain(value)
+    except NotJsonError as error:
+        raise ActionInputValidationError(of, [error.issue]) from error
 
 
 def _read(read: Callable[[Any], T], data: Any) -> T:
