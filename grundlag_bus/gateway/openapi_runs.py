@@ -20,8 +20,9 @@ _INTERRUPT_ID = "5d2c1b0a9f8e4d3c2b1a0f9e8d7c6b5a"
 _LOOKING = (401, 403, 404, 405, 429, 431, 502, 503)
 _DOING = (401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 431, 502, 503)
 _ANSWERING = (401, 403, 404, 405, 408, 409, 410, 413, 415, 429, 431, 502, 503)
+_ANSWERER = {**_TEXT, "minLength": 1, "maxLength": 255, "description": "Who may answer what it asks; the user."}
 _AROUND = {
-    "answerer": {**_TEXT, "minLength": 1, "maxLength": 255, "description": "Who may answer what it asks; the user."},
+    "answerer": _ANSWERER,
     "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_TIMEOUT, "description": "Of each call."},
 }
 _START: dict[str, Any] = {
@@ -44,16 +45,24 @@ _START: dict[str, Any] = {
             "required": ["source"],
             "additionalProperties": False,
         },
+        {
+            "type": "object",
+            "title": "Agent",
+            "description": "It goes on where a host of the store has a model.",
+            "properties": {"prompt": _TEXT, "instructions": _TEXT, "answerer": _ANSWERER},
+            "required": ["prompt"],
+            "additionalProperties": False,
+        },
     ]
 }
 _RUN: dict[str, Any] = {
     "type": "object",
     "title": "Run",
-    "description": "A call or a script that survives whatever ends its processes.",
+    "description": "A call, a script or an agent that survives whatever ends its processes.",
     "properties": {
         "runId": _TEXT,
         "kind": {"enum": list(KINDS)},
-        "name": {**_TEXT, "description": "The function, or the first line of the script."},
+        "name": {**_TEXT, "description": "The function, or the first line of the script or the prompt."},
         "status": {"enum": list(STATUSES), "description": "`waiting`: nothing goes on before a person answers."},
         "userId": _TEXT,
         "answerer": {**_TEXT, "description": "Who may answer what it asks."},
@@ -117,7 +126,7 @@ def run_paths(*, key: dict[str, Any], refusals: Refusals) -> dict[str, Any]:
             "post": {
                 "operationId": "run_start",
                 "tags": ["runs"],
-                "summary": "Start a call or a script that survives whatever ends its processes",
+                "summary": "Start a call, a script or an agent that survives whatever ends its processes",
                 "parameters": [key],
                 "requestBody": _body(_START, {"source": "1 + n", "inputs": {"n": 1}}),
                 "responses": {"200": _one("Run", "It is written down, and goes on by itself."), **doing},

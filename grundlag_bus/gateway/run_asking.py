@@ -24,20 +24,28 @@ LONGEST_WAIT = 30.0
 LONGEST_ID = 200
 _AROUND = 1
 """Levels of a request that enclose data: {input: ...}."""
-_CALL = frozenset(("function", "input", "answerer", "timeout"))
-_SCRIPT = frozenset(("source", "inputs", "answerer", "timeout"))
+_KINDS = {
+    "source": frozenset(("source", "inputs", "answerer", "timeout")),
+    "prompt": frozenset(("prompt", "instructions", "answerer")),
+    "function": frozenset(("function", "input", "answerer", "timeout")),
+}
+"""What a request has, by the part that says which kind of run it is."""
 _DIGITS = 15
 """Of a position in a journal at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedRun:
-    """A run that somebody asks for. function: of a call; source: of a script."""
+    """A run that somebody asks for: what has to do with another kind is empty.
 
-    function: str | None
-    source: str | None
+    kind: `function`, `source` or `prompt`; text: what stands there.
+    """
+
+    kind: str
+    text: str
     input: Any
     inputs: dict[str, Any]
+    instructions: str | None
     answerer: str | None
     timeout: float | None
 
@@ -55,21 +63,22 @@ class AskedList:
 def read_run(body: bytes) -> AskedRun:
     """Read what is to be started. Raises ActionInputValidationError."""
     data = _object(body)
-    parts = _SCRIPT if "source" in data else _CALL
-    _ensure_parts(data, parts)
+    kind = next((kind for kind in _KINDS if kind in data), "function")
+    _ensure_parts(data, _KINDS[kind])
     answerer = _text(data, "answerer", optional=True)
     if answerer is not None and not is_user_id(answerer):
         raise malformed(("answerer",), "is no user id of 1 to 256 printable characters")
     inputs = data.get("inputs", {})
     if not isinstance(inputs, dict):
         raise malformed(("inputs",), "is no object")
-    if "source" not in data and "input" not in data:
+    if kind == "function" and "input" not in data:
         raise malformed(("input",), "is missing")
     return AskedRun(
-        function=None if "source" in data else _text(data, "function"),
-        source=_text(data, "source") if "source" in data else None,
+        kind=kind,
+        text=_text(data, kind),
         input=data.get("input"),
         inputs=inputs,
+        instructions=_text(data, "instructions", optional=True),
         answerer=answerer,
         timeout=_seconds(data),
     )

@@ -69,7 +69,7 @@ def refused(error: GrundlagError) -> Refused:
 
 
 async def start_run(host: Host, request: Request) -> Response:
-    """Start a call or a script, and answer as soon as it is written down. Raises CallError, Refused."""
+    """Start a call, a script or an agent, and answer as soon as it is written down. Raises CallError, Refused."""
     user_id, runs = await host.user_id(request), runs_of(host)
     if host.draining:
         raise busy(503, "The host drains: start it again, it may be another one.", after=1)
@@ -161,9 +161,9 @@ async def _own(runs: Runs, user_id: str | None, request: Request) -> Run:
 
 
 async def _start(host: Host, runs: Runs, asked: AskedRun, user_id: str | None, run_id: str | None) -> Run:
-    if asked.source is not None:
+    if asked.kind == "source":
         return await runs.start_script(
-            asked.source,
+            asked.text,
             inputs=asked.inputs,
             tools=await _functions(host, user_id),
             user_id=user_id,
@@ -171,11 +171,20 @@ async def _start(host: Host, runs: Runs, asked: AskedRun, user_id: str | None, r
             timeout=asked.timeout,
             run_id=run_id,
         )
-    function = str(asked.function)
-    if not await _shows(host, user_id, function):
-        raise ActionUnknownError(f"You have no function {function!r} here: GET /api/client/schema says what there is.")
+    if asked.kind == "prompt":
+        return await runs.start_agent(
+            asked.text,
+            instructions=asked.instructions,
+            tools=await _functions(host, user_id),
+            user_id=user_id,
+            answerer=asked.answerer,
+            run_id=run_id,
+        )
+    if not await _shows(host, user_id, asked.text):
+        told = f"You have no function {asked.text!r} here: GET /api/client/schema says what there is."
+        raise ActionUnknownError(told)
     return await runs.start_call(
-        function, asked.input, user_id=user_id, answerer=asked.answerer, timeout=asked.timeout, run_id=run_id
+        asked.text, asked.input, user_id=user_id, answerer=asked.answerer, timeout=asked.timeout, run_id=run_id
     )
 
 

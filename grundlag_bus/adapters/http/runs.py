@@ -82,6 +82,21 @@ class HttpRuns:
         asked = {"source": plain(source, at=("source",)), "inputs": plain(dict(inputs or {}), at=("inputs",))}
         return await self._start(asked, user_id, answerer, timeout, key)
 
+    async def start_agent(
+        self,
+        prompt: str,
+        *,
+        instructions: str | None = None,
+        user_id: str | None = None,
+        answerer: str | None = None,
+        key: str | None = None,
+    ) -> Run:
+        """Start an agent. key: as `start_call` has it, and the rest as `Runs.start_agent` does."""
+        asked: dict[str, Any] = {"prompt": plain(prompt, at=("prompt",))}
+        if instructions is not None:
+            asked["instructions"] = plain(instructions, at=("instructions",))
+        return await self._start(asked, user_id, answerer, None, key)
+
     async def retry(self, run_id: str, *, source: str | None = None, user_id: str | None = None) -> Run:
         """See `Runs.retry`. It is not sent again where the host may have it: PublishUnsureError says so."""
         told = {} if source is None else {"source": plain(source, at=("source",))}

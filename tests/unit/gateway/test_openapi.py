@@ -16,7 +16,7 @@ from grundlag_bus.schema.json_schema import JsonValidator
 from tests.support.contract_registry import make_registry
 
 MANIFEST = make_registry(SealKeys.generate()).manifest()
-DOCUMENT = openapi(MANIFEST, asks_for_tokens=True)
+DOCUMENT = openapi(MANIFEST, asks_for_tokens=True, has_runs=True)
 
 
 def references(node: Any) -> Iterator[str]:
@@ -78,6 +78,13 @@ def test_a_token_is_asked_for_where_the_host_does() -> None:
     assert DOCUMENT["security"] == [{"token": []}]
     assert DOCUMENT["paths"]["/live"]["get"]["security"] == []
     assert "security" not in openapi(MANIFEST, asks_for_tokens=False)
+
+
+def test_runs_are_told_of_where_there_are_any() -> None:
+    assert DOCUMENT["paths"]["/api/runs"]["post"]["operationId"] == "run_start"
+    without = openapi(MANIFEST, asks_for_tokens=True)
+    assert not [path for path in without["paths"] if path.startswith(("/api/runs", "/api/interrupts"))]
+    assert "Run" not in without["components"]["schemas"]
 
 
 def test_it_is_json() -> None:
