@@ -21,6 +21,20 @@
          `state_invalid`); it is as large as a request with it may be, else 413. A script is answered once: 409
          `answer_conflict` for anything else, and the same reply to the same answer for 60 s. One process knows that;
          another host, with the same keys, goes on from the state again.
+    POST /api/runs                                  {function, input} or {source, inputs?} or {prompt, instructions?},
+                                                    with {answerer?, timeout?}
+         Starts a durable run, where the host has a store: {runId, kind, name, status, ...}. Idempotency-Key makes that
+         repeatable, for ever: the id of the run is made of the user and the key.
+    GET  /api/runs?status=&before=&limit=   GET /api/runs/{id}?wait=SECONDS&forPeople=true
+    GET  /api/runs/{id}/events?after=N
+         Server-sent events: `id: N`, `event: entry`, data = an entry of the journal, and `event: end` after the last.
+         A stream that ends without that is joined again, by `after` or Last-Event-ID, and nothing is missed.
+    POST /api/runs/{id}/cancel {}           POST /api/runs/{id}/retry {source?}
+    GET  /api/interrupts?runId=&limit=      GET /api/interrupts/{id}
+    POST /api/interrupts/{id}/answer {answer}, /reject {reason?}, /edit {input}
+         Answer with the question as it stands then. A user sees the runs that are the user's own, and the questions
+         that the user may answer; any other id is 404 `run_unknown` or `interrupt_unknown`. `interrupt.*` events tell
+         of questions at /api/events.
     GET  /openapi.json, /docs, /live, /ready
 
 Headers of a request:
@@ -53,14 +67,15 @@ after which nothing ran, are tried anew). The deadline is the one of who came fi
 
 Every refusal has the body of a failed call, {"status": "failed", code, message, details?, retryable, items}:
 
-    200  completed, interrupted          409  answer_conflict, call_id_reused, cancelled
+    200  completed, interrupted          409  answer_conflict, call_id_reused, cancelled, run_state
     400  input_invalid, answer_invalid   410  interrupt_expired
     401  unauthenticated                 413  payload_too_large
     403  forbidden                       415  input_invalid: the body is no application/json
-    404  action_unknown, not_found       422  state_invalid, and a code of the action's own
+    404  action_unknown, not_found,      422  state_invalid, run_refused, and a code of the action's own
+         run_unknown, interrupt_unknown
     405  method_not_allowed              429  overloaded: this user's calls, with Retry-After
     408  input_invalid: a body too slow   431  input_invalid: headers too large
-                                         503  provider_unavailable, overloaded, also while it drains
+                                         503  provider_unavailable, overloaded, also while it drains; store_away
                                          504  deadline_exceeded
                                          502  everything else: internal, output_invalid, outcome_unknown, ...
 

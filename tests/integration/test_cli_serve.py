@@ -133,6 +133,8 @@ async def test_tokens_and_allow_lists_come_from_files(tmp_path: Path) -> None:
         (("app:registry", "--cors", "example.com"), "'example.com' is no origin"),
         (("app:registry", "--url", "amqp://localhost"), "Both --url and --registry are given"),
         (("--url", "amqp://localhost", "--keys", "nowhere/k"), "grundlag-bus keys new nowhere/k"),
+        (("app:registry", "--store", "sqlite:///runs.sqlite"), "give --url with --store"),
+        (("--url", "amqp://localhost", "--store", "sqlite:////nowhere/runs.sqlite"), "The database 'store'"),
         (("--url", "memory://x"), "memory:// is a bus inside one process"),
     ],
 )
