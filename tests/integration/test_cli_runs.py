@@ -98,8 +98,10 @@ def test_who_waits_is_asked_on_the_terminal_and_told_of_a_missing_host(cli: Comm
     assert ended.response["value"] == [False, "better not"]
 
 
-def test_a_run_that_nobody_answers_here_goes_on_without_whoever_waited(cli: CommandLine) -> None:
-    with serving(cli, "worker", DEMO), serving(cli, "host") as host:
+def test_whoever_waits_is_told_how_a_run_ends_and_may_leave_it_alone(cli: CommandLine) -> None:
+    with serving(cli, "worker", DEMO), serving(cli, "host", "--model", "test") as host:
+        agent = cli.run("run", "agent", "What is 0 and 0?", "--tool", "demoAdd", "--wait")
+        assert (agent.code, agent.out) == (0, '{"demoAdd":{"sum":0}}\n'), agent
         waited = cli.run("run", "script", "plan.py", "--input", 'title="Tea"', "--wait")
         assert waited.code == 3
         assert "`grundlag-bus answer " in waited.err

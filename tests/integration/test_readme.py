@@ -36,7 +36,7 @@ class Step:
 
     @property
     def lasts(self) -> bool:
-        return " worker " in self.command
+        return " worker " in self.command or self.command == "grundlag-bus host"
 
 
 def sessions() -> list[list[Step]]:
@@ -123,11 +123,6 @@ def test_the_script_runs_in_process(folder: Path) -> None:
     assert output("python script.py", folder, "") == "Delete Lunch?\n{'made': 2, 'deleted': True} 3\n"
 
 
-def test_a_run_goes_on_in_another_process(folder: Path) -> None:
-    assert output("python runs.py start", folder, "") == "waiting\n"
-    assert output("python runs.py answer", folder, "") == "Delete Lunch?\ncompleted True\n"
-
-
 def test_the_example_of_a_test_passes(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_myapp.py"],
@@ -206,6 +201,9 @@ def mistakes(folder: Path) -> list[str]:
 # --- when a call died -------------------------------------------------------------------------------------------------
 
 
+RUNS = (("inbox", "answer", "interruptId"), ("runs", "run show", "runId"))
+
+
 class Operator:
     """Follows the walkthrough, whose ids and times are others each time."""
 
@@ -224,18 +222,37 @@ class Operator:
             elif not step.lasts:
                 self.compare(step, [*PROGRAMS.get(program, [program]), *arguments])
 
+    @contextmanager
+    def running(self, steps: list[Step]) -> Iterator[None]:
+        """Run the programs that last, from the moment that each says it serves."""
+        commands = [[*PROGRAMS["grundlag-bus"], *step.command.split()[1:]] for step in steps if step.lasts]
+        started = [
+            subprocess.Popen(command, cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True)
+            for command in commands
+        ]
+        try:
+            for program in started:
+                assert program.stderr is not None
+                assert any("serving" in line for line in program.stderr), program.args
+            yield
+        finally:
+            for program in started:
+                program.terminate()
+                program.communicate(timeout=30)
+
     def learn_ids(self, step: Step) -> None:
-        """Learn which letter the README means by the id that it shows."""
-        shown = re.search(r"\bdead show (\w+)", step.command)
-        if shown is not None:
-            listed = self.run([*PROGRAMS["grundlag-bus"], "dead", "list", "--json"])
-            self.ids[shown[1]] = json.loads(listed)["id"][: len(shown[1])]
+        """Learn which letter, question or run the README means by the id that it shows."""
+        for listing, of, name in (("dead list", "dead show", "id"), *RUNS):
+            shown = re.search(rf"\b{of} (\w+)", step.command)
+            if shown is not None and shown[1] not in self.ids:
+                told = json.loads(self.run([*PROGRAMS["grundlag-bus"], *listing.split(), "--json"]))
+                self.ids[shown[1]] = (told[0] if isinstance(told, list) else told)[name][: len(shown[1])]
 
     def compare(self, step: Step, command: list[str]) -> None:
         wanted = self.bare(step.shown)
         told = self.bare(self.run(command))
         end = time.monotonic() + 20
-        while step.command.startswith("cat ") and told != wanted and time.monotonic() < end:
+        while step.command.startswith(("cat ", "grundlag-bus inbox")) and told != wanted and time.monotonic() < end:
             told = self.bare(self.run(command))  # what was sent again runs in a moment
         if "..." in wanted:
             told = [*told[: wanted.index("...")], "..."]
@@ -264,6 +281,7 @@ class Operator:
     def bare(self, shown: str) -> list[str]:
         """Leave out what is different each time, or on each terminal: ids, times, names of workers, width."""
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME", shown)
+        text = re.sub(r"after [\d.]+ s\b|(status +)\w+(, TIME)?", r"\1", text)
         text = re.sub(r"\S+-\d+-[0-9a-f]{8}\b", "WORKER", text)
         text = re.sub(r"\b(?:[0-9a-f]{8}|[0-9a-f]{12}|[0-9a-f]{32})\b", "ID", text)
         text = re.sub(
@@ -279,17 +297,18 @@ def test_an_operator_finds_why_a_call_died_and_redrives_it(folder: Path, address
     (serve,) = [step for step in start_of_it if step.lasts]
     before, after = start_of_it[: start_of_it.index(serve)], start_of_it[start_of_it.index(serve) + 1 :]
     operator.follow(before)
-    worker = subprocess.Popen(
-        [*PROGRAMS["grundlag-bus"], *shlex.split(serve.command)[1:]],
-        cwd=folder,
-        env=operator.environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert worker.stderr is not None
-        assert any("serving" in line for line in worker.stderr)
+    with operator.running([serve]):
         operator.follow([*after, *end_of_it])
-    finally:
-        worker.terminate()
-        worker.communicate(timeout=30)
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_answered_after_everything_was_stopped(folder: Path, address: str) -> None:
+    before, after = (steps_of(block) for block in BLOCKS if "grundlag-bus inbox" in block or " --follow" in block)
+    operator = Operator(folder, address)
+    operator.follow([step for step in before if step.command.startswith("export ")])
+    with operator.running(before):
+        operator.follow([step for step in before if not step.command.startswith("export ")])
+    with operator.running(before):
+        operator.follow(after)

@@ -22,6 +22,15 @@ def host(  # noqa: PLR0913  the command's options
     concurrency: Annotated[
         int, typer.Option(min=1, metavar="N", help="Runs that are driven at once; those that wait do not count.")
     ] = 64,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VENDOR:NAME",
+            help="Drive agents too, with this model as pydantic-ai names it, such as openai:gpt-5; its key is in the "
+            "environment.",
+            show_default=False,
+        ),
+    ] = None,
     without_ledger: WithoutLedger = False,
     store: StoreUrl = None,
     url: Url = None,
@@ -36,7 +45,7 @@ def host(  # noqa: PLR0913  the command's options
     place = choose_place(store, url=url, namespace=namespace)
     assert place.source is not None  # noqa: S101  for mypy: it was just chosen
     options = HostOptions(
-        store=place.store, source=place.source, concurrency=concurrency, without_ledger=without_ledger
+        store=place.store, source=place.source, concurrency=concurrency, model=model, without_ledger=without_ledger
     )
     return host_runs(options, level=log_level(ctx, "info"))
 

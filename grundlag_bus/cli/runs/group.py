@@ -28,7 +28,7 @@ WithoutLedger: TypeAlias = Annotated[
 ]
 
 run = typer.Typer(
-    help="Runs: calls and scripts that go on from where they were, whichever process ends.\n\n"
+    help="Runs: calls, scripts and agents that go on from where they were, whichever process ends.\n\n"
     "They are driven by `grundlag-bus host`, which may be started before or after, and as often as you like.",
     no_args_is_help=True,
 )
@@ -92,6 +92,39 @@ def run_script(  # noqa: PLR0913  the command's options
     level = log_level(ctx, "warning")
     way = Way(wait=wait, as_json=as_json, level=level, user=user, answerer=answerer, timeout=timeout)
     return start_script(place, file, inputs or (), way)
+
+
+@run.command("agent")
+def run_agent(  # noqa: PLR0913  the command's options
+    ctx: typer.Context,
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What the agent is to do; - reads it from stdin.")],
+    *,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tool", metavar="FUNCTION", help="It may call this one; repeat it. Default: all.", show_default=False
+        ),
+    ] = None,
+    instructions: Annotated[
+        str | None, typer.Option("--instructions", metavar="TEXT", help="For the model.", show_default=False)
+    ] = None,
+    wait: Wait = False,
+    user: User = None,
+    answerer: Answerer = None,
+    store: StoreUrl = None,
+    url: Url = None,
+    namespace: Namespace = "grundlag",
+    as_json: AsJson = False,
+) -> int:
+    """Start an agent as a run, and print the run's id. A host with --model drives it.
+
+    Exit codes with --wait: 0 completed, 1 failed, 2 usage, 3 asks and nobody answers here, 4 the bus cannot be reached.
+    """
+    from grundlag_bus.cli.runs.starting import Way, start_agent  # noqa: PLC0415  loaded when it runs
+
+    place = choose_place(store, url=url, namespace=namespace)
+    way = Way(wait=wait, as_json=as_json, level=log_level(ctx, "warning"), user=user, answerer=answerer)
+    return start_agent(place, prompt, way, tools=tools, instructions=instructions)
 
 
 @run.command("show")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grundlag_bus.cli.exits import printable
+from grundlag_bus.cli.output import print_json
 from grundlag_bus.cli.summary import in_json
 from grundlag_bus.schema.fields import instant_to_datetime
 from grundlag_bus.schema.refusal import short
@@ -38,6 +39,8 @@ class History:
                 told = f"started{_by(data.get('userId'))}"
             case "run.ended":
                 told = f"{data['status']}{_because(data['error'])}"
+            case "replied" if data["record"]["text"]:
+                told = f"{data['record']['model']} says: {short(data['record']['text'], _VALUE)}"
             case "called":
                 self._functions[data["call"]] = data["function"]
                 told = f"{self._start(data, data['at'])} is called with {_value(data['input'])}"
@@ -86,6 +89,14 @@ def head(run: Run) -> Iterator[str]:
     version = (run.versions or {}).get("grundlagBus")
     if version is not None:
         yield f"version  grundlag-bus {version}"
+
+
+def print_value(run: Run) -> None:
+    """Print what a run gave: an agent's text as it is, all else as JSON."""
+    if run.kind == "agent":
+        print(printable(run.value))  # noqa: T201  a command line speaks
+    else:
+        print_json(run.value, one_line=False)
 
 
 def failure(run: Run) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table
 from grundlag_bus.cli.exits import Exit, printable, say
 from grundlag_bus.cli.output import console, print_json
 from grundlag_bus.cli.running import run as run_work
-from grundlag_bus.cli.runs.history import History, failure, head, waits, when
+from grundlag_bus.cli.runs.history import History, failure, head, print_value, waits, when
 from grundlag_bus.schema.refusal import short
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ async def _so_far(runs: Runs, run_id: str) -> AsyncIterator[RunEntry]:
 def _print_end(run: Run, asked: Iterable[OpenInterrupt]) -> None:
     if run.status == "completed":
         _print_lines([""])
-        print_json(run.value, one_line=False)
+        print_value(run)
     elif run.ended:
         say(failure(run))
     for each in asked:

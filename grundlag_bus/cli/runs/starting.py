@@ -1,4 +1,4 @@
-"""`run call`, `run script`, `run retry` and `run cancel`: what begins and ends runs."""
+"""`run call`, `run script`, `run agent`, `run retry` and `run cancel`: what begins and ends runs."""
 
 from __future__ import annotations
 
@@ -76,6 +76,20 @@ def start_script(place: Place, file: str, inputs: Iterable[str], way: Way) -> in
         async with place.open() as runs:
             started = await runs.start_script(
                 source, inputs=given, user_id=way.user, answerer=way.answerer, timeout=way.timeout
+            )
+            return await way.go(runs, started)
+
+    return run_work(work(), level=way.level)
+
+
+def start_agent(place: Place, prompt: str, way: Way, *, tools: Iterable[str] | None, instructions: str | None) -> int:
+    """Start an agent as a run. Raises ConfigurationError, TransportError."""
+    text = read_script(prompt) if prompt == "-" else prompt
+
+    async def work() -> int:
+        async with place.open() as runs:
+            started = await runs.start_agent(
+                text, instructions=instructions, tools=tools, user_id=way.user, answerer=way.answerer
             )
             return await way.go(runs, started)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from grundlag_bus.cli.exits import Exit, printable, say
 from grundlag_bus.cli.output import print_json
-from grundlag_bus.cli.runs.history import failure, waits
+from grundlag_bus.cli.runs.history import failure, print_value, waits
 from grundlag_bus.cli.terminal import Terminal
 from grundlag_bus.errors import AnswerConflictError, AnswerInvalidError, InterruptExpiredError, RunStateError
 
@@ -111,6 +111,8 @@ def missing(last: RunEntry) -> str | None:
     """Say what may be missing where a run has nothing after this entry for some time."""
     if last.kind == "run.started":
         return "no host has begun with the run: start one with `grundlag-bus host`, on the same store and namespace."
+    if last.kind == "prompted":
+        return "no host has begun with the run: start one with `grundlag-bus host --model VENDOR:NAME`."
     if last.kind in ("answered", "edited") or (last.kind == "settled" and "interruptId" in last.entry):
         return "nothing has happened since that was answered: is a `grundlag-bus host` running, and a worker?"
     if last.kind == "called":
@@ -126,6 +128,6 @@ def _tell(run: Run, asked: tuple[OpenInterrupt, ...]) -> None:
     if run.stdout:
         print(printable(run.stdout), end="" if run.stdout.endswith("\n") else "\n", file=sys.stderr, flush=True)  # noqa: T201  a command line speaks
     if run.status == "completed":
-        print_json(run.value, one_line=False)
+        print_value(run)
     else:
         say(failure(run))

@@ -58,6 +58,13 @@ def test_a_rejected_call_is_told_as_one_that_does_not_run() -> None:
     assert told[-1].endswith("  2 teaDrop does not run (rejected): eve rejected the call: no")
 
 
+def test_what_a_model_says_is_told() -> None:
+    said = [{"kind": "replied", "record": {"text": text, "model": "test"}} for text in ("Hello.", "")]
+    history = History()
+    (told,) = [line for entry in entries(*said) for line in history.lines(entry)]
+    assert told.endswith("  test says: Hello.")
+
+
 def test_what_counts_again_is_what_completed_with_what_it_was_called_with() -> None:
     completed = {"kind": "settled", "call": 1, "outcome": {"status": "completed", "value": 7}, "at": 1}
     assert results(entries(*JOURNAL[:7])) == ['demoAdd {"a":1} = {"sum":3}']
@@ -101,5 +108,6 @@ def test_silence_is_told_as_what_may_be_missing() -> None:
     answered = entries(JOURNAL[9])[0]
     assert "no host has begun" in str(missing(started))
     assert "is a `grundlag-bus host` running" in str(missing(answered))
+    assert "host --model" in str(missing(entries({"kind": "prompted"})[0]))
     assert missing(called) == "demoAdd is under way, or waits for a worker."
     assert (missing(began), missing(settled)) == (None, None)
