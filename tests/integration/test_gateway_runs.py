@@ -25,6 +25,7 @@ from grundlag_bus import (
     SealKeys,
     StaticTokens,
     Store,
+    TypedClient,
     Worker,
     connect,
 )
@@ -302,6 +303,10 @@ async def test_a_host_without_a_store_has_no_runs_and_says_so() -> None:
         async with connect(gateway.url) as bus:
             with pytest.raises(ConfigurationError, match="start it with --store URL"):
                 await bus.runs.list()
+            with pytest.raises(ConfigurationError, match="was given no runs"):
+                _ = TypedClient(await bus.to_tools()).runs
+            runs = bus.runs
+            assert TypedClient({}, runs=runs).runs is runs
     async with connect(make_registry(SealKeys.generate())) as local:
         with pytest.raises(ConfigurationError, match=r"make Runs\(store, bus\)"):
             _ = local.runs
