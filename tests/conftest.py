@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 import structlog
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 postgres, postgres_url, store_url = databases.postgres, databases.postgres_url, databases.store_url
+
+# An example that takes long on a busy machine says nothing of the code.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 _BROKERS = pytest.StashKey[list[str]]()
 
