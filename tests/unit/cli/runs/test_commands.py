@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,12 +47,14 @@ async def write(url: str) -> None:
 
 
 @pytest.fixture
-def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Line:
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Line]:
     url = f"sqlite:///{tmp_path}/runs.sqlite"
     monkeypatch.setenv("GRUNDLAG_STORE", url)
     monkeypatch.delenv("GRUNDLAG_URL", raising=False)
     asyncio.run(write(url))
-    return Line(capsys)
+    before = signal.getsignal(signal.SIGTERM)
+    yield Line(capsys)
+    signal.signal(signal.SIGTERM, before)  # a command heeds it for as long as its process lives
 
 
 def test_runs_and_questions_are_listed(line: Line) -> None:
