@@ -45,9 +45,15 @@ class ActiveRun:
         self.driving: asyncio.Task[None] | None = None
         self.advancing: asyncio.Task[object] | None = None
         self._ended = Bell()
+        self._replied_at = -PATIENCE
         self._busy = 0
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @property
+    def parked_late(self) -> bool:
+        """Whether a reply came as the run was parked: it may be in neither what waited nor the journal."""
+        return bool(self.parked_with) and asyncio.get_running_loop().time() - self._replied_at < PATIENCE
 
     @contextmanager
     def expecting(self, call_id: str) -> Iterator[None]:
@@ -57,7 +63,8 @@ class ActiveRun:
             yield
         finally:
             self.waiting.discard(call_id)
-            self._ended.ring()
+        self._replied_at = asyncio.get_running_loop().time()
+        self._ended.ring()
 
     @property
     def hold(self) -> Hold:

@@ -225,7 +225,7 @@ class Host:
             await self._end(active, outcome)
             return True
         journal = active.journal
-        known = -1 if journal.behind else journal.position
+        known = -1 if journal.behind or active.parked_late else journal.position
         park = self._records.park(hold, known=known, waiting=active.parked_with, leeway=LEEWAY)
         parked = await self._writes.do(park)
         if parked:
