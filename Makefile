@@ -48,7 +48,7 @@ contract: $(STAMP)  ## the contract suite alone; GRUNDLAG_TEST_RABBITMQ=3.10 for
 long: $(STAMP)  ## the tests that take minutes, which no other target runs
 	$(BIN)/python -m pytest -m long $(ARGS)
 
-check: lint types imports cover contract-3.10  ## the gate: all of it, and the contract suite on RabbitMQ 3.10 too
+check: lint types imports cover contract-3.10 chaos-check  ## the gate: all of it, on RabbitMQ 3.10 too, and under faults
 
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check
