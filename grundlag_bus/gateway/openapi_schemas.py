@@ -64,7 +64,7 @@ SCRIPT = {
         "source": {"type": "string", "description": "What it calls are functions by the actions' operation ids."},
         "inputs": {"type": "object", "description": "Data, each bound as a name of the script."},
         "resumption": {
-            "type": "object",
+            "type": ["object", "null"],
             "description": "The answers to what the script asks, with the same source and inputs.",
             "properties": {
                 "interruptId": {"type": "string"},
@@ -73,7 +73,7 @@ SCRIPT = {
                     "description": "Answers by the ids in the response's `data`, some or all.",
                 },
                 "state": {"type": "string", "description": "As the interrupted response carried it."},
-                "by": {"type": "string", "description": "Who answered: the user itself."},
+                "by": {"type": ["string", "null"], "description": "Who answered: the user itself."},
             },
             "required": ["interruptId", "answer", "state"],
         },
@@ -180,16 +180,16 @@ def interrupted(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def request(value: dict[str, Any], answer: dict[str, Any] | None) -> dict[str, Any]:
-    """Describe the body of a call."""
-    properties: dict[str, Any] = {"input": value, "items": ITEMS}
+    """Describe the body of a call. What may be left out may be null."""
+    properties: dict[str, Any] = {"input": value, "items": {**ITEMS, "type": ["array", "null"]}}
     if answer is not None:
         properties["resumption"] = {
-            "type": "object",
+            "type": ["object", "null"],
             "properties": {
                 "interruptId": {"type": "string"},
                 "answer": answer,
                 "state": {"type": "string", "description": "As the interrupted response carried it."},
-                "by": {"type": "string", "description": "Who answered: the user itself."},
+                "by": {"type": ["string", "null"], "description": "Who answered: the user itself."},
             },
             "required": ["interruptId", "answer", "state"],
         }
