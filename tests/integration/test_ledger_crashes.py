@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,9 @@ async def killed_at(point: str, scene: Scene) -> str | None:
 
 
 @pytest.mark.timeout(580)
-@pytest.mark.parametrize("long", [False, True], ids=["main", "long"])
+@pytest.mark.parametrize(
+    "long", [pytest.param(False, id="main"), pytest.param(True, id="long", marks=pytest.mark.long)]
+)
 async def test_a_worker_may_be_killed_between_any_two_steps(  # noqa: PLR0913, PLR0917  what the processes share
     amqp_url: str, store: Store, store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
@@ -268,8 +271,10 @@ async def test_a_worker_that_was_paused_past_its_lease_ends_nothing(
 ) -> None:
     async with opened(amqp_url, store, store_url, tmp_path, None) as scene:
         call = call_of("block", {"seconds": 1.5})
-        async with crashing_worker(scene.setting) as late:
+        started = tmp_path / "started"
+        async with crashing_worker(replace(scene.setting, started=started)) as late:
             assert late.pid is not None
+            await eventually(started.exists, within=60)  # what it is paused in is this call, and not its start
             async with mailbox(scene.host) as box:
                 await box.send(call)
                 while True:

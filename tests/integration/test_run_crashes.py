@@ -71,6 +71,7 @@ async def host(amqp_url: str, store: Store, tmp_path: Path) -> AsyncIterator[Hos
         await delete_namespaces(amqp_url, [namespace])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(280)
 async def test_a_host_may_be_killed_between_any_two_steps(
     host: Host, store: Store, store_url: str, amqp_url: str
@@ -103,6 +104,7 @@ async def test_a_host_may_be_killed_between_any_two_steps(
     assert {row.phase for row in rows} == {"ended"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(280)
 async def test_an_agents_host_may_be_killed_between_any_two_steps(
     host: Host, store: Store, store_url: str, amqp_url: str

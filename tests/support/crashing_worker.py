@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from multiprocessing.context import ForkServerContext, ForkServerProcess
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Setting:
     """What such a worker works with, which drains at SIGTERM.
 
     point: at which it kills itself, None for never; long: whether it serves `long_actions`; consumer_timeout: seconds
-    that the broker waits for it, None for what a lane says.
+    that the broker waits for it, None for what a lane says; started: a file that is there once it serves.
     """
 
     url: str
@@ -34,6 +35,7 @@ class Setting:
     point: str | None = None
     long: bool = False
     consumer_timeout: float | None = None
+    started: Path | None = None
 
 
 def _context() -> ForkServerContext:
@@ -80,4 +82,7 @@ async def _work(setting: Setting) -> None:
         worker = Worker(transport, registry, ledger=Ledger(store, lease=setting.lease), grace=0)
         running = asyncio.ensure_future(worker.run())
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+        if setting.started is not None:
+            await asyncio.wait({running, asyncio.ensure_future(worker.started.wait())}, return_when="FIRST_COMPLETED")
+            setting.started.touch()
         await asyncio.wait({running})
