@@ -27,12 +27,13 @@ from tests.support.runs import ended, entries, question
 
 LEASE = 0.6
 
+# It is parked while it waits for what is deferred, before it asks: what parks a run that asks may have told of that.
 SOURCE = """
 import asyncio
 
 first = await contractEcho(1)
 again = await contractFlaky(times=1)
-deferred = await contractLater(times=1, after=0.1)
+deferred = await contractLater(times=1, after=6)
 await contractEcho(2)
 several = await asyncio.gather(contractAskBeside("a"), contractAskBeside("b"), contractEcho(3))
 for number in range(4, 8):
